@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ settings.register_profile(selection.ALL, deadline=None)
 settings.register_profile(selection.REST, deadline=None)
 settings.register_profile(selection.QUICK, deadline=None, max_examples=30)
 
+# A JVM that lives for seconds spends half of them on code for hours.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that selects a part of the tests."""
@@ -30,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     part = config.getoption("part")
     selection.set_part(part)
     settings.load_profile(part)
+    for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+        os.environ.setdefault(variable, SHORT_LIVED)
     _hear_interrupts()
 
 

@@ -57,6 +57,7 @@ def test_every_file_is_shown(command: Command, attempt: Path, name: str, kind: s
     assert command.out.startswith(kind)
 
 
+@pytest.mark.rotate("data")
 @pytest.mark.parametrize("data", ["", "{", "[]", '{"type": 7}', '{"type": "other"}', "\x00"])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_damaged_file_is_named(command: Command, attempt: Path, name: str, data: str) -> None:

@@ -49,6 +49,7 @@ def go_on(err: str) -> int:
     return main(shlex.split(err[err.rindex("asynccommit ") :])[1:])
 
 
+@pytest.mark.rotate("number", "code", "said")
 @pytest.mark.parametrize("number, code, said", SIGNALS)
 @pytest.mark.parametrize("verb", ["commit", "resume"])
 def test_a_signal_in_mid_commit(
@@ -71,6 +72,7 @@ def test_a_signal_in_mid_commit(
     assert tree == table_after(Mode.APPEND, written)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number, code, said", SIGNALS)
 def test_a_signal_in_mid_rollback(
     place: LocalPlace, tmp_path: Path, number: int, code: int, said: str

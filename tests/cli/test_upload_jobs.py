@@ -155,6 +155,7 @@ def only(found: Any) -> Any:
 DONE = ["_SUCCESS", *FILES]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory"])
 def test_job_that_has_not_begun(bench: Bench, committer: str) -> None:
     """Its sets, files, bytes and committer are told; the commands commit it or abort it."""
@@ -205,6 +206,7 @@ def test_commit_that_was_cut_short_is_resumed(
     assert bench.left() == (DONE, 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "committer, job_id", [("magic", None), ("directory", None), ("partitioned", JOB)]
 )
@@ -367,6 +369,7 @@ def test_inspect_shows_sets_and_uploads(bench: Bench, committer: str) -> None:
     assert "ready to commit" in bench.command.out
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer, above", [("magic", 0), ("magic", 2), ("directory", 1)])
 def test_inspect_takes_directories_of_a_job(bench: Bench, committer: str, above: int) -> None:
     """That of an attempt, and those that hold it; other jobs are left out."""

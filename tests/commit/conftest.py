@@ -9,6 +9,18 @@ import pytest
 
 from tests.support.commits import Site, open_site
 
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests of a site have one of the two in the quick selection, the other on other days."""
+    for item in items:
+        if HERE not in item.path.parents or not hasattr(item, "callspec"):
+            continue
+        chosen = any(item.get_closest_marker(name) for name in ("full", "rotate", "sample", "turn"))
+        if "site" in item.callspec.params and not chosen:
+            item.add_marker(pytest.mark.rotate("site"))
+
 
 @pytest.fixture(params=["local", "sim"])
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:

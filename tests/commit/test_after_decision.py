@@ -110,6 +110,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind, error", PLACES)
 async def test_every_request_after_the_decision(kind: str, error: str, tmp_path: Path) -> None:
     """Whichever fails, and however: the job is committed, and whoever asks is told so."""

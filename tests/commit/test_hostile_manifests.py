@@ -18,6 +18,7 @@ import pytest
 from asynccommit.errors import CommitError, PreflightError
 from asynccommit.options.job import Mode
 from tests.support.commits import DEST, JOB, OTHER, Site, open_site
+from tests.support.selection import amount, day
 
 FILES = {"day=1/a": "1", "b": "22", "new/deep/c": "333"}
 VICTIMS = {
@@ -31,6 +32,7 @@ VICTIMS = {
 JOB_DIR = f"{DEST}/_temporary/{JOB}"
 MODES = (Mode.APPEND, Mode.APPEND, Mode.REPLACE_TABLE)
 REPLACED = "/table/day=1/old"
+SKIPPED = amount("ASYNCCOMMIT_DAMAGE_STEP", quick=4, full=1)
 _MISSING = object()
 
 Path = tuple[str | int, ...]
@@ -203,23 +205,25 @@ async def problems_of(kind: str, root: Path_, all_: Sequence[Sequence[Case]]) ->
     return problems
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind, step", [("sim", 2), ("local", 9)])
 async def test_every_damage_of_a_field(kind: str, step: int, tmp_path: Path_) -> None:
     """No damage of a single field makes a commit touch what is not its task's."""
     cases = await every_case(kind, tmp_path / "first")
-    some = [[case] for case in cases[::step]]
+    some = [[case] for case in cases[day() % step :: step * SKIPPED]]
 
     assert len(cases) > 1_000
     assert await problems_of(kind, tmp_path, some) == []
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind, count", [("sim", 200), ("local", 50)])
 async def test_several_damaged_fields(kind: str, count: int, tmp_path: Path_) -> None:
     """Nor do two to four of them at once."""
     cases = await every_case(kind, tmp_path / "first")
     rng = random.Random(0)
-    some = [rng.sample(cases, rng.randint(2, 4)) for _ in range(count)]
+    some = [rng.sample(cases, rng.randint(2, 4)) for _ in range(count // SKIPPED)]
 
     assert await problems_of(kind, tmp_path, some) == []

@@ -90,6 +90,7 @@ async def _replace_mounts(root: str, kind: str, mode: str, place: str) -> str:
     return said
 
 
+@pytest.mark.rotate("place")
 @pytest.mark.parametrize("place", ["day=2", "day=2/hour=3"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["tmpfs", "bind"])

@@ -247,6 +247,7 @@ def test_requests_of_a_file(gcs: Gcs) -> None:
     assert spent(gcs, before) == {"get": 1, "upload": 2}
 
 
+@pytest.mark.rotate("kind")
 @pytest.mark.parametrize("kind", ["cut", "before"])
 def test_requests_that_fail(gcs: Gcs, kind: str) -> None:
     """Refusals and lost connections cost requests only, of every kind that a file needs."""
@@ -260,6 +261,7 @@ def test_requests_that_fail(gcs: Gcs, kind: str) -> None:
     assert [gcs.bucket.struck(f"{kind} {op}") for op in ("insert", "get", "upload")] == [1, 1, 1]
 
 
+@pytest.mark.rotate("kind")
 @pytest.mark.parametrize("kind", ["after", "cut"])
 def test_move_whose_answer_is_lost(gcs: Gcs, kind: str) -> None:
     """It happened, and the connector, which asks again, says that it did not."""

@@ -104,6 +104,7 @@ def run_ours(gcs: Gcs, tasks: Mapping[int, Mapping[str, bytes]]) -> list[TaskCom
     return asyncio.run(run())
 
 
+@pytest.mark.rotate("gcs")
 @both
 def test_job_of_hadoop(gcs: Gcs) -> None:
     """Hadoop's committer commits a whole job; we read its manifests and its marker."""
@@ -118,6 +119,7 @@ def test_job_of_hadoop(gcs: Gcs) -> None:
     assert_committed(gcs)
 
 
+@pytest.mark.rotate("gcs")
 @both
 def test_commit_job_of_hadoop_tasks(gcs: Gcs) -> None:
     """Our job commit makes visible what tasks of Hadoop's committer committed."""
@@ -130,6 +132,7 @@ def test_commit_job_of_hadoop_tasks(gcs: Gcs) -> None:
     assert_committed(gcs)
 
 
+@pytest.mark.rotate("gcs")
 @both
 def test_commit_job_by_hadoop_of_our_tasks(gcs: Gcs) -> None:
     """Hadoop's job commit, validation on, makes visible what our tasks committed."""
@@ -142,6 +145,7 @@ def test_commit_job_by_hadoop_of_our_tasks(gcs: Gcs) -> None:
     assert_committed(gcs)
 
 
+@pytest.mark.rotate("gcs")
 @both
 @pytest.mark.parametrize("side", SIDES)
 def test_commit_job_of_tasks_of_both(gcs: Gcs, side: str) -> None:
@@ -211,6 +215,7 @@ def test_commit_job_by_hadoop_of_a_file_that_changed(gcs: Gcs) -> None:
     assert gcs.bucket.tree(DEST)["/part"] == b"new"
 
 
+@pytest.mark.rotate("gcs")
 @both
 def test_abort_job_of_hadoop_tasks(gcs: Gcs) -> None:
     """Told to, our abort deletes the directory of its job, and Hadoop can commit the other."""
@@ -226,6 +231,7 @@ def test_abort_job_of_hadoop_tasks(gcs: Gcs) -> None:
     assert gcs.bucket.tree(DEST)["/part-other"] == b"1"
 
 
+@pytest.mark.rotate("gcs")
 @both
 def test_commit_job_twice(gcs: Gcs) -> None:
     """Our commit of a job that Hadoop has committed says so, and changes nothing."""

@@ -68,6 +68,8 @@ def test_nobody_dies(scenario: Scenario) -> None:
     assert run_virtual(run()) == []
 
 
+@pytest.mark.more
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
@@ -75,6 +77,7 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", [SMALLEST, WHOLE], ids=str)
 def test_a_write_that_comes_late(scenario: Scenario, act: str) -> None:
@@ -82,6 +85,7 @@ def test_a_write_that_comes_late(scenario: Scenario, act: str) -> None:
     assert run_virtual(late_points(scenario, "adls", act)) == []
 
 
+@pytest.mark.rotate("first")
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", [SMALLEST, WHOLE], ids=str)
 def test_a_second_crash(scenario: Scenario, first: str) -> None:
@@ -89,6 +93,7 @@ def test_a_second_crash(scenario: Scenario, first: str) -> None:
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), 12))) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 async def test_a_crash_at_every_write_on_disk(
     act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

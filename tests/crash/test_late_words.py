@@ -99,6 +99,7 @@ async def said_late(kind: str, word: str) -> tuple[GcsWorld, list[Any]]:
     return world, tasks
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
 @pytest.mark.parametrize("word", ["/commit-owner-", "/commit-outcome", ".done"])
 @pytest.mark.parametrize("kind", BUCKETS)
@@ -188,6 +189,7 @@ async def beside(kind: str, act: str, request: int) -> list[str]:
     return [] if seen(world) == BEFORE else [f"{request}: {seen(world)}, {said}, {committed}"]
 
 
+@pytest.mark.rotate("kind")
 @pytest.mark.parametrize("act", ["commit", "abort"])
 @pytest.mark.parametrize("kind", BUCKETS)
 def test_what_is_judged_is_what_is_deleted(kind: str, act: str) -> None:
@@ -248,6 +250,7 @@ def test_a_job_is_aborted_while_its_record_is_looked_at() -> None:
     run_virtual(main())
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("ends", ["committed", "rolled back"])
 @pytest.mark.parametrize("kind", BUCKETS)
@@ -388,6 +391,7 @@ async def woken(kind: str, number: int, *, dies: bool = False) -> list[str]:
     return [] if len(rows) <= 1 else [f"{kind}, write {number}: {rows}, {said}"]
 
 
+@pytest.mark.rotate("dies")
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_attempt_wakes_beside_a_later_one(kind: str, dies: bool) -> None:

@@ -124,6 +124,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:

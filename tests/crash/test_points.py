@@ -28,13 +28,16 @@ from tests.crash.scenarios import (
 )
 from tests.crash.worlds import GCS, KINDS
 from tests.support.crashes import LocalWorld, ModelWorld
+from tests.support.selection import amount
 
 ON_DISK = (FRESH, APPEND, REPLACE_TABLE, REPLACE_PARTITIONS, IN_THE_WAY, ABSOLUTE, UNTAGGED)
 LATE_ONES = (SMALLEST, REPLACE_PARTITIONS, IN_THE_WAY)
 ACTS = ("resume", "commit", "rollback")
 LATE = 50.0
-SAMPLE = int(os.environ.get("ASYNCCOMMIT_CRASHES", "25"))
+SAMPLE = amount("ASYNCCOMMIT_CRASHES", quick=8, full=25)
 """How many first crashes are followed by second ones, in each job but the smallest."""
+DEATHS = amount("ASYNCCOMMIT_DEATHS", quick=1, full=2)
+"""In how many ways a driver dies at each write: after it, and before it as well."""
 TURNS = int(os.environ.get("ASYNCCOMMIT_TURNS", "1"))
 """How many of the ``ACTS`` follow each crash in a bucket."""
 
@@ -100,13 +103,14 @@ async def points(
     world.telling = telling
     problems = []
     turns = cycle(acts)
-    async for name, there in crashed(job, world, once=kind in GCS):
+    async for name, there in crashed(job, world, once=kind in GCS or DEATHS == 1):
         act = next(turns)
         found = await Hand(job, there, "second").end(act)
         problems += [f"{name}; {act}: {text}" for text in found]
     return problems
 
 
+@pytest.mark.more
 @pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -115,7 +119,7 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
-@pytest.mark.rotate("kind")
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> None:
@@ -125,7 +129,7 @@ def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> No
         assert run_virtual(points(scenario, kind, acts)) == []
 
 
-@pytest.mark.rotate("act")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_that_no_host_tells_of(kind: str, act: str) -> None:
@@ -151,7 +155,7 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
     return problems
 
 
-@pytest.mark.rotate("act")
+@pytest.mark.rotate("act", "scenario")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", LATE_ONES, ids=str)
@@ -203,6 +207,7 @@ async def end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None
     return problems
 
 
+@pytest.mark.sample(1)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 def test_a_second_crash_at_every_write(first: str) -> None:
@@ -210,7 +215,8 @@ def test_a_second_crash_at_every_write(first: str) -> None:
     assert run_virtual(end_twice(SMALLEST, "adls", first, None)) == []
 
 
-@pytest.mark.rotate("first")
+@pytest.mark.more
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
@@ -218,7 +224,7 @@ def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
     """The same on Google Cloud Storage."""
@@ -257,7 +263,7 @@ async def points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> lis
     return problems
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", ON_DISK, ids=str)
 async def test_a_crash_at_every_write_on_disk(

@@ -18,9 +18,10 @@ from tests.crash.test_points import ACTS, crashed
 from tests.crash.test_zombies import Meeting, meet, meetings
 from tests.crash.worlds import GCS
 from tests.support.crashes import ModelWorld
+from tests.support.selection import amount
 
 SOME = (SMALLEST, REPLACE_PARTITIONS, UNTAGGED)
-MEETINGS = 40
+MEETINGS = amount("ASYNCCOMMIT_MEETINGS", quick=20, full=40)
 
 
 def upload_again(world: ModelWorld) -> None:
@@ -45,6 +46,7 @@ async def points(scenario: Scenario, kind: str, *, before: bool) -> list[str]:
     return problems
 
 
+@pytest.mark.rotate("scenario")
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SOME, ids=str)
@@ -71,6 +73,8 @@ async def drawn(scenario: Scenario, kind: str, count: int) -> list[Meeting]:
     return random.Random(f"{scenario} {kind}").sample(ways, min(count, len(ways)))
 
 
+@pytest.mark.more
+@pytest.mark.rotate("scenario")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", [SMALLEST, REPLACE_PARTITIONS], ids=str)

@@ -69,6 +69,7 @@ def with_parts(bucket: S3Bucket) -> list[str]:
     return [upload.key for upload in bucket.uploads.open.values() if upload.parts]
 
 
+@pytest.mark.rotate("when")
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize("name", ["magic", "directory"])
 @pytest.mark.parametrize("again", [True, False], ids=["again", "aborted"])

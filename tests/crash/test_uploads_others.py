@@ -204,6 +204,7 @@ ACTS: dict[str, Act] = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ACTS)
 def test_an_end_that_wakes_in_the_next_night(name: str) -> None:
     """Whoever wakes in its clean-up takes neither copies nor uploads of a job of the same id."""
@@ -351,6 +352,7 @@ def test_a_driver_that_wakes_after_its_decision() -> None:
 # --- other jobs --------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", [Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS, Mode.FAIL])
 def test_a_whole_commit_while_another_prepares(mode: Mode) -> None:
     """Of a job that commits between two requests of a replacing one all or none stays."""

@@ -151,6 +151,7 @@ def _asleep() -> Coroutine[Any, Any, list[str]]:
     return asleep(SMALL, "rollback", after=True, sleeps=100)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "plant, check",
     [

@@ -251,7 +251,7 @@ def test_the_smallest_meetings(kind: str) -> None:
     assert some(SMALLEST, kind, EVERY if kind == "adls" else EVERY // 10) == []
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(4)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)

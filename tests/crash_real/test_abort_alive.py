@@ -80,6 +80,7 @@ def command(verb: str, dest: Path, *words: str) -> tuple[int, dict[str, Any]]:
 NAMED = {"manifest": (), "file_v1": ("--committer", "file_v1")}
 
 
+@pytest.mark.rotate("committer")
 @pytest.mark.parametrize("committer", NAMED)
 @pytest.mark.parametrize("flags", [(), ("--rollback",)])
 def test_a_running_job_is_not_aborted(
@@ -98,6 +99,7 @@ def test_a_running_job_is_not_aborted(
     assert visible(tmp_path) == {"part-0": "rows"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", NAMED)
 def test_a_running_job_is_aborted_by_force(tmp_path: Path, committer: str) -> None:
     """It is deleted then, and its program fails when it commits."""
@@ -110,6 +112,7 @@ def test_a_running_job_is_aborted_by_force(tmp_path: Path, committer: str) -> No
     assert visible(tmp_path) == {}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", NAMED)
 def test_a_dead_job_is_aborted(tmp_path: Path, committer: str) -> None:
     """A program that was killed is known to be dead at once on its own machine."""

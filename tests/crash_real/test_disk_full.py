@@ -60,6 +60,7 @@ def finish(place: LocalPlace, ending: str, written: dict[int, dict[str, bytes]])
         assert tree == table_before()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_disk_full_in_mid_commit(tmp_path: Path, disk: Path, ending: str) -> None:
     """The commit says that the disk is full and how to go on, and with room again it does."""
@@ -77,6 +78,7 @@ def test_disk_full_in_mid_commit(tmp_path: Path, disk: Path, ending: str) -> Non
     finish(place, ending, written)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_disk_full_and_the_driver_lives(tmp_path: Path, disk: Path, ending: str) -> None:
     """A driver that goes on to live after its commit has failed keeps nobody from finishing it."""
@@ -95,6 +97,7 @@ def test_disk_full_and_the_driver_lives(tmp_path: Path, disk: Path, ending: str)
         child.communicate("\n", timeout=60)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_quota_used_up_in_mid_commit(tmp_path: Path, ending: str) -> None:
     """The same when only this process may write no more."""

@@ -42,12 +42,14 @@ def test_kills_on_a_local_disk(tmp_path: Path) -> None:
     kill_all(Harness(LocalPlace(tmp_path), random.Random(SEED)))
 
 
+@pytest.mark.turn(0, 2)
 def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
     with running_emulator() as emulator:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
 
 
+@pytest.mark.turn(1, 2)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["flat", "hns"])
 def test_kills_on_a_bucket(kind: str) -> None:

@@ -65,7 +65,7 @@ def check(place: Place, wanted: dict[str, str], *, marker: bool) -> None:
     assert tree == wanted
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_a_takeover(place: Place, mode: Mode, ending: str) -> None:

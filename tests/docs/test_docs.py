@@ -69,13 +69,14 @@ def test_block_says_how_it_is_run(snippet: Snippet) -> None:
     assert snippet.how <= HOW | {snippet.file}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("page", [_ for _ in PAGES if _plain(_)], ids=_name)
 def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
     """The Python of a page is a script that runs and prints what the page shows."""
     run_page(_plain(page), tmp_path)
 
 
+@pytest.mark.turn(0, 3)
 @pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.slow
@@ -86,6 +87,7 @@ def test_blocks_with_spark_run(page: Path, tmp_path: Path) -> None:
     run_page(_spark(page), tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)
@@ -121,7 +123,10 @@ def test_make_targets_exist(snippet: Snippet) -> None:
     """A ``make`` command that a page shows names a target of the Makefile."""
     for command, _ in commands(snippet):
         done = subprocess.run(
-            ["bash", "-c", f"{command.split('#')[0]} -n"], cwd=ROOT, capture_output=True, text=True
+            ["bash", "-c", f"{command.split('#')[0]} -n PYTHON=python3"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
         )
 
         assert done.returncode == 0, done.stderr

@@ -72,6 +72,7 @@ LARGE = Scenario(
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @in_virtual_time
 async def test_copies_in_several_calls(act: str) -> None:
@@ -178,6 +179,7 @@ async def begun(job: Job, world: GcsWorld) -> int:
 # --- what is kept -----------------------------------------------------------------------------
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("versioning", [False, True], ids=["soft delete", "versioning"])
 @in_virtual_time
@@ -281,6 +283,7 @@ async def test_a_bucket_that_keeps_everything_is_seen_by_manifests(
         await job.commit_job()
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
 @pytest.mark.parametrize("why", KEPT)
 @pytest.mark.parametrize("kind", GCS)
@@ -387,6 +390,7 @@ async def test_a_permission_that_is_missing(kind: str, verb: str) -> None:
     assert await Hand(job, world, "second").end("commit") == []
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind, verb", NEEDED)
 @in_virtual_time

@@ -46,7 +46,7 @@ async def storm(seed: int) -> int:
     return recover.recovered.total()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_every_job_ends_committed(first: int) -> None:

@@ -406,6 +406,7 @@ async def test_stores_that_copy_directories(tmp_path: Path) -> None:
             await act(table.store, final(table))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("replaces", [True, False])
 @pytest.mark.parametrize("kind", ["adls", "hns"])
 @pytest.mark.parametrize("old", [OLD, {}], ids=["old", "new"])

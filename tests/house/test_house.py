@@ -73,24 +73,31 @@ def test_error_tree_is_drawn_as_it_is() -> None:
     assert drawn.items() >= classes.items()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_module_has_one_subject(path: Path) -> None:
+def test_module_has_one_subject() -> None:
     """A module that is longer than its limit has two subjects."""
-    assert len(path.read_text("utf-8").splitlines()) <= LINES_OF_A_MODULE
+    lengths = {_name(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_MODULE} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_functions_are_short(path: Path) -> None:
+def test_functions_are_short() -> None:
     """A function, its docstring apart, fits on half a screen."""
-    long = {_.name: _length(_) for _ in _functions(path) if _length(_) > LINES_OF_A_FUNCTION}
+    lengths = {
+        f"{_name(path)}: {function.name}": _length(function)
+        for path in MODULES
+        for function in _functions(path)
+    }
 
-    assert not long
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_FUNCTION} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_no_update_spans_an_await(path: Path) -> None:
+def test_no_update_spans_an_await() -> None:
     """What coroutines share is not read, awaited for and then written: an update would be lost."""
-    found = [f"line {each.lineno}: {ast.unparse(each)}" for each in _torn_updates(path.read_text())]
+    found = [
+        f"{_name(path)}:{each.lineno}: {ast.unparse(each)}"
+        for path in MODULES
+        for each in _torn_updates(path.read_text("utf-8"))
+    ]
 
     assert not found, "await into a local variable first"
 
@@ -158,17 +165,18 @@ def _is_shared(target: ast.expr, shared: set[str]) -> bool:
     return not isinstance(target, ast.Name) or target.id in shared
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_docstrings_begin_with_the_thing_or_a_verb(path: Path) -> None:
+def test_docstrings_begin_with_the_thing_or_a_verb() -> None:
     """A first line is a noun phrase or an imperative, and begins with no question word."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     found = [
-        (ast.get_docstring(node) or "").splitlines()[0]
+        f"{_name(path)}: {text.splitlines()[0]}"
+        for path in MODULES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, kinds) and ast.get_docstring(node)
+        if isinstance(node, kinds) and (text := ast.get_docstring(node))
+        if text.split()[0] in QUESTIONS
     ]
 
-    assert [line for line in found if line.split()[0] in QUESTIONS] == []
+    assert found == []
 
 
 def test_no_two_classes_have_one_name() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.run import JVM_FOLDERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +35,14 @@ def test_sampled(seed): pass
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind", ["a", "b", "c"])
 def test_rotated(kind, act): pass
+
+@pytest.mark.turn(0, 2)
+def test_even_days(): pass
+
+@pytest.mark.turn(1, 2)
+def test_odd_days(): pass
 """
-_INI = "[pytest]\nmarkers = full\n  more\n  sample(n)\n  rotate(name)\n"
+_INI = "[pytest]\nmarkers = full\n  more\n  sample(n)\n  rotate(name)\n  turn(n, m)\n"
 
 
 def collected(place: Path, part: str, day: int) -> list[str]:
@@ -62,7 +71,7 @@ def test_each_test_is_in_one_part(suite: Path) -> None:
 
     assert {*quick} | {*rest} == {*every}
     assert {*quick} & {*rest} == {"test_loop"}
-    assert len(quick) == 2 + 0 + 2 + 3
+    assert len(quick) == 2 + 0 + 2 + 3 + 1
 
 
 def test_a_case_of_each_other_parameter_is_kept(suite: Path) -> None:
@@ -79,3 +88,15 @@ def test_another_day_draws_others(suite: Path) -> None:
 
     assert tuple(collected(suite, "quick", 0)) == week[0]
     assert len({*week}) > 1
+    assert ["test_even_days" in names for names in week] == [True, False, True, False]
+    assert ["test_odd_days" in names for names in week] == [False, True, False, True]
+
+
+def test_the_runner_knows_where_a_jvm_is_started() -> None:
+    """Tests that start a JVM are in the folders where the runner collects them."""
+    marked = re.compile(r"\bmark\.(jvm|spark|cluster)\b")
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    found = {str(path.relative_to(ROOT)) for path in files if marked.search(path.read_text())}
+
+    assert found
+    assert {name for name in found if not name.startswith(JVM_FOLDERS)} == set()

@@ -48,6 +48,7 @@ from asynccommit.streaming.api import open_sink_log
 from asynccommit.streaming.log import SinkLog, SinkLogSettings
 from asynccommit.testing.emulators import config
 from asynccommit.testing.emulators.gcs import config as gcs_config
+from tests.support.selection import amount
 
 T = TypeVar("T")
 
@@ -118,8 +119,9 @@ def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
         return None, str(refused)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind, name", FIELDS, ids=[f"{k.__name__}.{n}" for k, n in FIELDS])
-@settings(max_examples=60)
+@settings(max_examples=amount("ASYNCCOMMIT_VALUES", quick=12, full=60))
 @given(value=ANYTHING)
 @example(value="refuse")
 @example(value=-5)

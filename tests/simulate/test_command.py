@@ -40,6 +40,7 @@ def test_json_is_one_value(capsys: pytest.CaptureFixture[str]) -> None:
 _OF_THE_MACHINE = {"memory", "real_seconds", "simulated"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "store, said",
     [("gcs", "gcs, 30 ms an answer, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],

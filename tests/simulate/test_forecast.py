@@ -71,6 +71,7 @@ def test_up_to_the_bound_it_is_exact() -> None:
     assert forecast.figures is forecast.simulated[0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("climate", [Climate(), LOSSY], ids=["fair", "lossy"])
 def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
     """Told from small commits it takes what it takes when it is run, but for a few percent."""

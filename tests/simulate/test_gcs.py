@@ -64,6 +64,7 @@ def test_the_destination_holds_the_job_and_nothing_else(store: str) -> None:
     assert not any("_temporary" in path for path in tree_of(model.service, BUCKET))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("store, most", [("gcs", 1_000), ("gcs-hns", 8_000)])
 def test_a_cold_bucket_sets_the_pace(store: str, most: float) -> None:
     """Renames go as fast as a bucket takes writes that nobody asked for much yet."""
@@ -125,6 +126,7 @@ async def _put(model: Gcs, files: int) -> list[bool]:
     return [isinstance(one, ThrottledError) for one in done]
 
 
+@pytest.mark.rotate("store")
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", ["lossy", "throttled", "storm", "late"])
 def test_a_job_is_committed_in_every_weather(store: str, name: str) -> None:

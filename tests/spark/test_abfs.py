@@ -22,7 +22,7 @@ from asynccommit.testing.models.fault_rules import Fault
 from tests.support.abfs import conf_of, why_not
 from tests.support.spark import run_script
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.turn(0, 3)]
 
 FILESYSTEM = "tables"
 FOLDER = "ta ble%20"
@@ -255,6 +255,7 @@ def test_job_that_fails(ran: Ran) -> None:
     assert ran.left("failed") == []
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_drivers_that_die(ran: Ran) -> None:

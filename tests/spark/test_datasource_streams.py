@@ -92,6 +92,7 @@ def test_batch_that_comes_again(place: Place) -> None:
     assert place.uploads() == 0
 
 
+@pytest.mark.rotate("tasks")
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_batch_that_was_published_and_not_listed(place: Place, tasks: int) -> None:
     """The next run of a batch deletes the files of one that died before they were listed.

@@ -91,7 +91,7 @@ with sync.job(sys.argv[1], job_id="a") as job, job.task(0) as task:
     assert (tmp_path / "t" / "_temporary" / "a").exists()
 
 
-@pytest.mark.rotate("mode")
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)

@@ -106,6 +106,7 @@ def test_hidden_names_in_a_replaced_partition_stay(
     assert len(visible(table / "p=1")) == 1
 
 
+@pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_task_changes_nothing(spark: Any, table: Path, elsewhere: Path, how: str) -> None:
     """A job that fails in its tasks leaves every file as it was."""
@@ -143,6 +144,7 @@ def one_file_missing(table: Path, blockbuster: BlockBuster) -> Iterator[Callable
         bridge.on_progress = None
 
 
+@pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_commit_is_rolled_back(
     spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster
@@ -161,6 +163,7 @@ def test_failed_commit_is_rolled_back(
     assert ids(spark) == OLD
 
 
+@pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_commit_is_kept_and_resumed(
     spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster
@@ -184,6 +187,7 @@ def test_failed_commit_is_kept_and_resumed(
     assert leftovers(table) == leftovers(elsewhere) == []
 
 
+@pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_commit_is_kept_and_undone(
     spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster

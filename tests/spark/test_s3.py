@@ -24,7 +24,8 @@ from tests.support.s3_servers import moto_url, new_bucket
 from tests.support.spark import run_script
 
 __all__ = ["moto_url"]
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]  # the first one waits for Spark
+# The first one waits for Spark.
+pytestmark = [pytest.mark.spark, pytest.mark.turn(2, 3), pytest.mark.timeout(300)]
 
 COMMITTERS = {"": "magic", "directory": "directory", "partitioned": "partitioned"}
 """What a session says -> whose tasks those are; without a word it is the magic one."""

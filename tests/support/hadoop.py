@@ -68,7 +68,8 @@ class Hadoop:
         if java is None or classpath is None:
             raise RuntimeError("Hadoop's classes need java and pyspark")
         command = [
-            *(java, "-cp", classpath, "-Dfile.encoding=UTF-8", "-XX:+UseParallelGC", *options),
+            *(java, "-cp", classpath, "-Dfile.encoding=UTF-8"),
+            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options),
             *("py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
         ]
         # Without a UTF-8 locale the JVM cannot name non-ASCII files.

@@ -1,8 +1,9 @@
 """Run a part of the tests in two processes: those that start a JVM, and all others beside them.
 
 The first share one Spark session in one process, in the order of their folders: once there is a
-session, PySpark reads the exceptions of every other JVM as its own. The others use the cores that
-are left. What the first print is shown when the others have ended.
+session, PySpark reads the exceptions of every other JVM as its own. The others have a process for
+each core, so that none is idle while a JVM waits. What the first print is shown when the others
+have ended.
 
 Usage: python -m tests.support.run PART [PYTEST_ARGUMENT ...]
 """
@@ -14,21 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 JVM = "jvm or spark or cluster"
+JVM_FOLDERS = ("tests/compat", "tests/demo", "tests/docs", "tests/spark")
 MAX_WORKERS = 8
 NO_TESTS = 5  # pytest's exit code
 
 
 def main(part: str, arguments: Sequence[str]) -> int:
     """Run both groups, say how long each took, and return the exit code."""
-    workers = max(1, min(MAX_WORKERS, (os.cpu_count() or 1) - 1))
-    spread = ["-n", str(workers), "--dist", "loadfile"]
+    spread = ["-n", str(min(MAX_WORKERS, os.cpu_count() or 1)), "--dist", "loadfile"]
     started = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        jvm = _start([part, "-m", JVM, *arguments], output)
+        jvm = _start([part, "-m", JVM, *JVM_FOLDERS, *arguments], output)
         others = _start([part, "-m", f"not ({JVM})", *spread, *arguments], None)
         try:
             results = [("without a JVM", *_ended(others, started))]
@@ -53,7 +54,12 @@ def _say(text: str) -> None:
 
 def _start(arguments: Sequence[str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "--durations=30", "--part", *arguments]
-    return subprocess.Popen(command, stdout=output, stderr=output)
+    return subprocess.Popen(command, stdout=output, stderr=output, env=_environment())
+
+
+def _environment() -> Mapping[str, str]:
+    """Return an environment where Python keeps what it has compiled: many tests start it again."""
+    return {key: it for key, it in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _ended(process: subprocess.Popen[bytes], started: float) -> tuple[int, float]:

@@ -2,16 +2,17 @@
 
 A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
 the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
-each case of the other parameters: others each day. A loop asks ``amount``, and the marker ``more``
-runs its test in the rest again, with the full amount. A run says its day, and
-``ASYNCCOMMIT_TEST_DAY`` repeats it.
+each case of the other parameters: others each day. Of long tests that resemble one another, those
+with ``turn(0, 3)``, ``turn(1, 3)`` and ``turn(2, 3)`` are in it every third day. A loop asks
+``amount``, and the marker ``more`` runs its test in the rest again, with the full amount. A run
+says its day, and ``ASYNCCOMMIT_TEST_DAY`` repeats it.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
 import pytest
@@ -49,22 +50,30 @@ def in_part(items: list[pytest.Item], part: str) -> tuple[list[pytest.Item], lis
 def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the items of the quick selection."""
     found: set[pytest.Item] = set()
-    groups: defaultdict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    groups: defaultdict[tuple[str, object], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not item.get_closest_marker("full"):
-            groups[_group(item)].append(item)
-    for (name, count), group in groups.items():
-        found.update(random.Random(f"{day()} {name}").sample(group, min(count, len(group))))
+        if not item.get_closest_marker("full") and _has_its_turn(item):
+            groups[item.nodeid.partition("[")[0], _drawn_from(item)].append(item)
+    numbers: Counter[str] = Counter()
+    for (function, _), group in groups.items():
+        sample = group[0].get_closest_marker("sample")
+        count = min(sample.args[0] if sample else 1, len(group))
+        found.update(random.Random(f"{day()} {function} {numbers[function]}").sample(group, count))
+        numbers[function] += 1
     return found
 
 
-def _group(item: pytest.Item) -> tuple[str, int]:
-    """Return a name of the cases of which some are drawn, and how many."""
-    function = item.nodeid.partition("[")[0]
-    if sample := item.get_closest_marker("sample"):
-        return function, sample.args[0]
+def _has_its_turn(item: pytest.Item) -> bool:
+    turn = item.get_closest_marker("turn")
+    return turn is None or day() % turn.args[1] == turn.args[0]
+
+
+def _drawn_from(item: pytest.Item) -> object:
+    """Return what the cases of a function have in common of which some are drawn."""
+    if item.get_closest_marker("sample"):
+        return None
     if rotate := item.get_closest_marker("rotate"):
         assert isinstance(item, pytest.Function)
-        kept = [f"{k}={v}" for k, v in item.callspec.params.items() if k not in rotate.args]
-        return f"{function} {kept}", 1
-    return item.nodeid, 1
+        # Not every value can be compared or has a text; cases share the objects.
+        return tuple((k, id(v)) for k, v in item.callspec.params.items() if k not in rotate.args)
+    return item.nodeid

@@ -144,6 +144,7 @@ def test_job_that_fails(gcs: GcsEmulatorThread, gcs_files: Any, root: str) -> No
     assert [name for name in gcs_files.find(table) if not name.endswith("/")] == []
 
 
+@pytest.mark.rotate("root")
 @pytest.mark.parametrize("root", ["data", "tree"])
 @pytest.mark.parametrize("kind", ["before", "after", "cut", "cut_before"])
 def test_job_in_bad_weather(gcs: GcsEmulatorThread, client: Any, root: str, kind: str) -> None:

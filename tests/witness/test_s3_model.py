@@ -247,6 +247,7 @@ async def compare(model: MultipartStore, server: S3Store, seed: int, *, copies: 
     return refused
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "name, seed",
     [

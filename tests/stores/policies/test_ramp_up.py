@@ -274,6 +274,7 @@ def test_without_the_rule_a_bucket_refuses() -> None:
     assert len(bucket.writes.refused) > 100
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_two_processes_share_a_bucket_as_it_grows(seed: int) -> None:
     """Together they use 95% of what is allowed; each has half of it, within a fifth."""

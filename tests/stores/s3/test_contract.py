@@ -70,12 +70,14 @@ def gaps(request: pytest.FixtureRequest) -> dict[str, str]:
     return GAPS[str(request.node.callspec.params["store"]).split()[0].strip(",")]
 
 
+@pytest.mark.rotate("store")
 @pytest.mark.parametrize("rule", FLAT_RULES, ids=name_of)
 async def test_contract(rule: Rule, store: S3Store, gaps: dict[str, str]) -> None:
     """The store keeps the rule."""
     await keep(rule, store, gaps)
 
 
+@pytest.mark.rotate("store")
 @pytest.mark.parametrize("rule", MULTIPART_RULES, ids=name_of)
 async def test_multipart_contract(
     rule: MultipartRule, store: S3Store, gaps: dict[str, str]
