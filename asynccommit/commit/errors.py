@@ -12,6 +12,7 @@ from asynccommit.errors import (
     CommitError,
     CommittedError,
     CommitUnknownError,
+    LeaseLostError,
     ManifestError,
     NotFoundError,
     OutcomeUnknownError,
@@ -30,6 +31,9 @@ DECIDING = (
     "checked. Do not run it again before that is known"
 )
 """The text of every error between the write and the confirmation of the decision."""
+
+TAKEN = "another process took the commit over"
+"""The usual reason why an owner stops."""
 
 
 @asynccontextmanager
@@ -163,6 +167,15 @@ def finish(run: CommitContext) -> str:
     if run.phase in (Phase.DECIDING, Phase.COMMITTED):
         return finishing
     return f"{finishing} - or roll it back: {job_command('abort', run.layout, '--rollback')}"
+
+
+def lease_lost(run: CommitContext, why: str = TAKEN) -> LeaseLostError:
+    """Return the error of an owner that lost its lease."""
+    text = (
+        f"this process stopped because {why}; another process may continue the commit with the "
+        f"files in {run.layout.attempt_dir}. {finish(run)}"
+    )
+    return LeaseLostError(run.layout.job_id, run.meter.stage, (), text)
 
 
 def named(problems: Sequence[str]) -> str:

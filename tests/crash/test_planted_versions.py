@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import cleanup, ownership, rollback
+from asynccommit.commit.by_rename import flat_directory, ownership, rollback
 from asynccommit.commit.by_rename.lease import Lease
 from asynccommit.commit.context import CommitContext
 from asynccommit.stores.base import Info, Kind
@@ -29,7 +29,7 @@ def aborts_openly(patch: pytest.MonkeyPatch) -> None:
             return None
         return Info(run.layout.record, Kind.FILE)
 
-    patch.setattr(cleanup, "close_record", look)
+    patch.setattr(flat_directory, "close_record", look)
 
 
 def takes_over_blindly(patch: pytest.MonkeyPatch) -> None:

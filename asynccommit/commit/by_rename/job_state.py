@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.shared_directories import holds_files
-from asynccommit.commit.by_rename.status import is_end
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.success import TASKS, read_success
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import ManifestError, NotFoundError
-from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
 from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import Info
-from asynccommit.stores.tree import is_there, list_all, list_if_there, read_if_there, tree_pages
+from asynccommit.stores.tree import is_there, list_all, list_if_there
 
 
 async def is_committed(
@@ -31,7 +29,8 @@ async def is_committed(
     clean-up.
     """
     # Empty folders of a clean-up that died look as if the job had just been set up.
-    ended, committed = await both(lambda: _has_ended(run), lambda: _committed(run))
+    directory = directory_of(run)
+    ended, committed = await both(lambda: directory.has_ended(run), lambda: _committed(run))
     trusting = trusting or (ended and not run.store.traits.fences)
     if committed is not None and await _is_set_up(run, committed, trusting=trusting):
         return False
@@ -47,20 +46,6 @@ async def is_committed(
     return tasks is None or known is None or known == digest_of_messages(tasks)
 
 
-async def _has_ended(run: CommitContext) -> bool:
-    """Return whether remains of an interrupted cleanup show a committed job."""
-    if run.store.traits.fences:
-        return await is_there(run.store, run.layout.ended("committed"))
-    for info in await list_if_there(run.store, run.layout.attempt_dir):
-        if not is_end(run.layout, info.path):
-            continue
-        data = await read_if_there(run.store, info.path, MAX_OWNER_BYTES)
-        with suppress(ManifestError):
-            if data and decode_decision(data, info.path).outcome is Outcome.COMMITTED:
-                return True
-    return False
-
-
 def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
     """Return the digest of commit messages in the commit record."""
     return digest_of(
@@ -73,14 +58,7 @@ async def has_work(run: CommitContext) -> bool:
     """Return whether the job attempt's directory has uncommitted task output."""
     if run.layout.shared:
         return await holds_files(run)
-    if run.store.traits.fences:
-        return bool(await list_if_there(run.store, run.layout.tasks_dir))
-    if not run.store.traits.bulk_delete or await _has_ended(run):
-        return False
-    async for page in tree_pages(run.store, run.layout.tasks_dir):
-        if any(not info.is_dir for info in page):
-            return True
-    return False
+    return await directory_of(run).has_work(run)
 
 
 async def is_set_up_again(run: CommitContext) -> bool:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from asynccommit.commit.by_rename.cleanup import restore_begun
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.directory_owner import as_found
 from asynccommit.commit.by_rename.ownership import is_alive, is_expired, is_silent
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
@@ -27,7 +27,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
-from asynccommit.stores.tree import is_there, list_if_there
+from asynccommit.stores.tree import list_if_there
 
 _DECIDED = (State.COMMITTED, State.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
@@ -42,6 +42,7 @@ async def find_jobs(run: CommitContext, *, looking: bool = True) -> list[Layout]
     A commit that an abort has renamed and not put back is put back, unless only ``looking``.
     """
     found: list[Layout] = []
+    directory = directory_of(run)
     for job in await _directories(run, run.layout.temporary):
         name = job.path.rpartition("/")[2]
         for attempt in await _directories(run, job.path):
@@ -53,7 +54,7 @@ async def find_jobs(run: CommitContext, *, looking: bool = True) -> list[Layout]
                 layout = await as_found(run.store, named)
                 whole = attempt.path == layout.attempt_dir
                 if not whole and not looking:
-                    whole = await restore_begun(replace(run, layout=layout))
+                    whole = await directory.restore_begun(replace(run, layout=layout))
                 if whole and layout not in found:
                     found.append(layout)
     return found
@@ -104,7 +105,7 @@ async def find_neighbours(
         other = await _other(run, layout, looking=looking)
         if other is not None:
             found.append(other)
-        if not (other is None and await _is_rubbish(run, layout)):
+        if not (other is None and await directory_of(run).is_late(run, layout)):
             undecided.add(layout.attempt_dir)
 
     async def find(path: str) -> None:
@@ -152,7 +153,7 @@ async def find_statuses(run: CommitContext) -> list[JobStatus]:
         except _UNREADABLE as error:
             found.append(_unreadable(layout, error))
             return
-        if standing is None and await _is_rubbish(run, layout):
+        if standing is None and await directory_of(run).is_late(run, layout):
             return
         if standing is None:
             found.append(await _not_begun(run, layout))
@@ -161,14 +162,6 @@ async def find_statuses(run: CommitContext) -> list[JobStatus]:
 
     await for_each(await find_jobs(run), ask, workers=run.workers)
     return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
-
-
-async def _is_rubbish(run: CommitContext, layout: Layout) -> bool:
-    """Return whether only late files are left of a job attempt.
-
-    That is possible only on some stores.
-    """
-    return not (run.store.traits.fences or await is_there(run.store, layout.manifests_dir))
 
 
 def _unreadable(layout: Layout, error: Exception) -> JobStatus:

@@ -14,23 +14,19 @@ from typing import Self
 
 import anyio
 
-from asynccommit.commit.by_rename.flat_namespace import take_back_word
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.errors import finish, reason
+from asynccommit.commit.errors import TAKEN, lease_lost, reason
 from asynccommit.commit.hints import job_command
-from asynccommit.errors import CommitError, ExistsError, LeaseLostError, NotFoundError, StoreError
+from asynccommit.errors import CommitError, ExistsError, LeaseLostError, StoreError
 from asynccommit.formats.commit_owner import (
-    Decision,
     Outcome,
     OwnerStop,
     encode_beat,
-    encode_decision,
     encode_stop,
 )
-from asynccommit.runtime.concurrency import both
-from asynccommit.stores.base import Info
 from asynccommit.stores.grant import granting
-from asynccommit.stores.tree import is_there, list_if_there
+from asynccommit.stores.tree import list_if_there
 
 LEASE = 60.0
 ACCOUNT_LEASE = 300.0
@@ -42,7 +38,6 @@ _TICKS = 16  # looks at the clock in one lease
 _BEAT = 4  # ticks from one heartbeat to the next
 _CLEANUP_GRACE_SECONDS = 30.0
 _SILENT = "it could not renew its lease in time"
-_TAKEN = "another process took the commit over"
 
 _under_way: set[str] = set()
 
@@ -186,10 +181,10 @@ class Lease:
             await run.store.put(
                 run.layout.alive(run.identity.epoch, self._beats), beat, overwrite=False
             )
-            if await _is_taken(run):
-                self._why = _TAKEN
-                if not run.store.traits.fences:
-                    await take_back_word(run, run.layout.alive(run.identity.epoch, self._beats))
+            directory = directory_of(run)
+            if await directory.is_taken(run):
+                self._why = TAKEN
+                await directory.take_back(run, run.layout.alive(run.identity.epoch, self._beats))
             else:
                 self._until = now + MARGIN * self._seconds
 
@@ -215,96 +210,25 @@ def haste(run: CommitContext) -> Callable[[], None]:
     return check
 
 
-def lease_lost(run: CommitContext, why: str = _TAKEN) -> LeaseLostError:
-    """Return the error of an owner that lost its lease."""
-    text = (
-        f"this process stopped because {why}; another process may continue the commit with the "
-        f"files in {run.layout.attempt_dir}. {finish(run)}"
-    )
-    return LeaseLostError(run.layout.job_id, run.meter.stage, (), text)
-
-
 async def require_place(run: CommitContext) -> None:
-    """Raise ``LeaseLostError`` unless this run is the last owner.
-
-    The owner's directory must exist as well.
-
-    Who takes a commit over writes a claim, renames the place and puts a file where it was. The
-    claims decide, because creating any directory below recreates the place.
-    """
-    if not run.store.traits.fences:
-        if await _is_taken(run):
-            raise lease_lost(run)
-        return
-    claim = run.layout.owner(run.identity.epoch)
-    try:
-        (_, place), taken = await both(
-            lambda: both(lambda: run.store.head(claim), lambda: run.store.head(run.epoch_dir)),
-            lambda: _is_taken(run),
-        )
-    except NotFoundError:
-        raise lease_lost(run) from None
-    if taken or not place.is_dir:
-        raise lease_lost(run)
-
-
-async def _is_taken(run: CommitContext) -> bool:
-    """Return whether another owner has claimed the commit.
-
-    If nothing else would tell, also return true if the commit is gone.
-    """
-    layout, epoch = run.layout, run.identity.epoch
-    if run.store.traits.fences:
-        return await is_there(run.store, layout.owner(epoch + 1))
-    there = {info.path for info in await list_if_there(run.store, layout.attempt_dir)}
-    mine = {layout.record, layout.owner(epoch)}
-    return layout.owner(epoch + 1) in there or not mine <= there
+    """Raise ``LeaseLostError`` unless this run is the last owner."""
+    await directory_of(run).require_place(run)
 
 
 async def close_place(run: CommitContext, outcome: Outcome) -> None:
     """End this owner's work, which is done except for the clean-up.
 
-    ``outcome`` is how it ended.
+    Afterwards no other process finds a commit to continue.
 
-    Afterwards no other process finds a commit to continue. Raises ``LeaseLostError`` if another has
-    taken the commit over.
+    Args:
+        run: the owner.
+        outcome: how its work ended.
+
+    Raises ``LeaseLostError`` if another has taken the commit over.
     """
     run.check_lease()
     await require_place(run)
-    if run.store.traits.fences:
-        try:
-            await run.store.rename(run.epoch_dir, run.layout.closed(run.identity.epoch))
-        except NotFoundError:
-            raise lease_lost(run) from None
-        if run.lease is not None:
-            run.lease.close()
-    else:
-        now = int(run.host.now() * 1000)
-        decision = Decision(
-            outcome, run.identity.epoch, run.identity.owner_id, now, run.identity.commit_id
-        )
-        await write_held(run, run.layout.closed(run.identity.epoch), encode_decision(decision))
-        if run.lease is not None:
-            run.lease.free()
-            await run.lease.end()
-
-
-async def write_held(run: CommitContext, path: str, data: bytes) -> Info:
-    """Write an owner's file; return only if the commit was held then.
-
-    A late request must not create another version, so it replaces nothing. Raises
-    ``LeaseLostError``, after deleting a file that is no longer read.
-    """
-    try:
-        info = await run.store.put(path, data, overwrite=False)
-    except ExistsError:
-        info = await run.store.head(path)
-    try:
-        await require_place(run)
-    except LeaseLostError:
-        await take_back_word(run, path)
-        raise
-    return info
+    await directory_of(run).close(run, outcome)
 
 
 async def say_stopped(run: CommitContext, error: BaseException | None = None) -> None:
@@ -348,8 +272,7 @@ async def _write_stop(run: CommitContext, data: bytes) -> str:
     except StoreError as error:
         if not await _rename_to_stop(run, path):
             return str(error)
-    if not run.store.traits.fences:
-        await take_back_word(run, path)
+    await directory_of(run).take_back(run, path)
     return ""
 
 

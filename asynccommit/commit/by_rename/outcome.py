@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asynccommit.commit.by_rename.flat_namespace import find_end, take_back_word
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.status import read_decision
@@ -27,7 +27,7 @@ async def find_decision(run: CommitContext) -> Decision | None:
     path = run.layout.outcome
     data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
     if data is None:
-        return None if run.store.traits.fences else await find_end(run)
+        return await directory_of(run).find_end(run)
     decision = _read(run, data)
     if decision is None:  # nobody has acted upon it
         await set_aside(run, path, lambda data: _read(run, data) is None)
@@ -74,7 +74,7 @@ async def _require_still(run: CommitContext) -> None:
         await require_place(run)
     except LeaseLostError:
         run.phase = Phase.CHANGING
-        await take_back_word(run, run.layout.outcome)
+        await directory_of(run).take_back(run, run.layout.outcome)
         raise
 
 

@@ -11,12 +11,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from asynccommit.commit.by_rename.flat_namespace import is_closed, take_back_word
-from asynccommit.commit.by_rename.lease import Lease, is_under_way, lease_lost, lease_of
+from asynccommit.commit.by_rename.directory_of import directory_of
+from asynccommit.commit.by_rename.flat_namespace import is_closed
+from asynccommit.commit.by_rename.lease import Lease, is_under_way, lease_of
 from asynccommit.commit.by_rename.status import CommitState, epoch_of, read_state
 from asynccommit.commit.by_rename.swap import merge
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.owners import describe, owner_of, time_of
 from asynccommit.commit.layout import Layout
@@ -31,7 +33,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import MAX_EPOCH, MAX_OWNER_BYTES, Claim, encode_claim
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.runtime.host import Host
-from asynccommit.stores.tree import is_there, list_if_there, read_if_there
+from asynccommit.stores.tree import list_if_there, read_if_there
 
 _TRIES = 5
 _CLOCK_SKEW_SECONDS = 2.0
@@ -154,7 +156,7 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
         run.identity.epoch, run.phase = epoch, Phase.CHANGING
         if traits.fences:
             await _take_place(run, lease)
-            await take_manifests(run)
+            await directory_of(run).take_manifests(run)
         else:
             await _confirm(run, lease)
     except BaseException:
@@ -179,23 +181,6 @@ async def _write_claim(run: CommitContext, claim: Claim) -> None:
         text = "another process ended it a moment ago. Nothing was done"
         raise OwnedError(run.layout.job_id, run.meter.stage, (), text) from error
     await make_durable(run, path, run.layout.attempt_dir)
-
-
-async def take_manifests(run: CommitContext) -> bool:
-    """Move the manifests away, so that late ones have no directory.
-
-    Returns whether they were there. Where that keeps nothing out, and where other jobs have theirs
-    in the same place, they stay.
-    """
-    if run.layout.shared or not run.store.traits.fences:
-        return await is_there(run.store, run.layout.committed_dir)
-    try:
-        await run.store.rename(run.layout.manifests_dir, f"{run.epoch_dir}/manifests")
-    except ExistsError:
-        return True  # moved before, and made again by a straggler
-    except NotFoundError:
-        return False
-    return True
 
 
 async def _take_place(run: CommitContext, lease: Lease) -> None:
@@ -233,7 +218,7 @@ async def _confirm(run: CommitContext, lease: Lease) -> None:
     """
     closed = await is_closed(run)
     if closed is None:
-        await take_back_word(run, run.layout.owner(run.identity.epoch))
+        await directory_of(run).take_back(run, run.layout.owner(run.identity.epoch))
         text = "another process ended it a moment ago. Nothing was done"
         raise OwnedError(run.layout.job_id, run.meter.stage, (), text)
     lease.closed = closed

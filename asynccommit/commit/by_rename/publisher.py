@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Protocol
 
+from asynccommit.commit.by_rename.attempt_files import delete_remains
 from asynccommit.commit.by_rename.cleanup import (
     begun_attempts,
     clean_up,
     clean_up_aborted,
-    delete_ended,
-    restore_begun,
 )
 from asynccommit.commit.by_rename.concurrent_jobs import look_after_record, look_before_record
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.directory_owner import refuse_taken
 from asynccommit.commit.by_rename.job_state import has_work, is_committed
 from asynccommit.commit.by_rename.jobs import find_others, find_statuses
@@ -94,7 +94,7 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         try:
             state = await read_state(run.store, run.layout)
             if state is None:
-                await restore_begun(run)
+                await directory_of(run).restore_begun(run)
                 state = await read_state(run.store, run.layout)
         except ManifestError:
             run.phase = Phase.BEGUN
@@ -211,7 +211,7 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
             run.act_for(state.commit_id)
         if await has_work(run):
             run.warn(f"{run.layout.attempt_dir} was kept: tasks have written there since")
-            await delete_ended(run)
+            await delete_remains(run)
         else:
             await clean(run)
 

@@ -18,9 +18,10 @@ from typing import Any, cast
 from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborted
 from asynccommit.commit.by_rename.conflicts import places_of
 from asynccommit.commit.by_rename.directories import make_all
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
-from asynccommit.commit.by_rename.ownership import set_aside, take_manifests
+from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.by_rename.plan_file import Saved, drop_plan, save_plan
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
@@ -111,7 +112,7 @@ async def _become_owner(run: CommitContext, record: CommitRecord, plan: Plan) ->
         info = await _write(run, encode_record(record))
         run.identity.epoch, run.identity.manifests = 1, record.manifests
         taken, others = await both(
-            lambda: take_manifests(run), lambda: begun_attempts(run, others=True)
+            lambda: directory_of(run).take_manifests(run), lambda: begun_attempts(run, others=True)
         )
         if not taken or not await _is_whole(run, plan):
             if await _withdraw(run, info):

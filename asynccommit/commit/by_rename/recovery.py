@@ -8,7 +8,7 @@ from dataclasses import replace
 from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_rolled_back
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
 from asynccommit.commit.by_rename.jobs import status_of
-from asynccommit.commit.by_rename.lease import close_place, lease_lost
+from asynccommit.commit.by_rename.lease import close_place
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.outcome import decide, find_decision
 from asynccommit.commit.by_rename.ownership import take_over
@@ -21,6 +21,7 @@ from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
+from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.job.cleanup import remove_if_empty
 from asynccommit.commit.job.paths import within
 from asynccommit.commit.layout import TaskCommit

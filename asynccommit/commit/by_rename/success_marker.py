@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import orjson
 
-from asynccommit.commit.by_rename.lease import lease_lost, write_held
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.plan import Plan, aside_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.job.success import (
     COMMIT,
     EARLIER,
@@ -39,21 +40,20 @@ async def write_success(run: CommitContext, plan: Plan) -> None:
             await _keep_keys(run)
         temp = layout.success_temp(run.identity.epoch)
         data = encode_success(summarise(run, "committer_commit_job", plan.sample))
-        if run.store.traits.fences:
-            await run.store.put(temp, data)
-            await make_durable(run, temp)
-            await run.store.rename(temp, layout.success, replace=True)
-        else:
-            await _move_marker(run, await write_held(run, temp, data))
+        written = await directory_of(run).write(run, temp, data)
+        await make_durable(run, temp)
+        await _move_marker(run, written)
         await make_durable(run, layout.dest.path)
 
 
 async def _move_marker(run: CommitContext, temp: Info) -> None:
     """Rename the marker, unless another owner deleted it."""
+    etag = temp.etag if run.store.traits.content_etags else None
     try:
-        etag = temp.etag if run.store.traits.content_etags else None
         await run.store.rename(temp.path, run.layout.success, replace=True, etag=etag)
     except NotFoundError:
+        if etag is None:
+            raise
         raise lease_lost(run) from None
 
 
