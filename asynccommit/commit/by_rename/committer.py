@@ -11,8 +11,6 @@ from typing import ClassVar
 from asynccommit.commit.by_rename.load_manifests import load_manifests
 from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.task_side import TaskSide
-from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout import Layout
 
 
 class ManifestCommitter(TaskSide):
@@ -23,13 +21,6 @@ class ManifestCommitter(TaskSide):
 
     publisher: ClassVar[RenamePublisher] = RenamePublisher(load_manifests)
 
-    def _of(self, run: CommitContext, layout: Layout) -> ManifestCommitter:
-        return ManifestCommitter(
-            self.store,
-            layout,
-            self.options,
-            self.host,
-            self._counted,
-            self._traffic,
-            self._open_store,
-        )
+    @property
+    def _kind_of_others(self) -> type[ManifestCommitter]:
+        return ManifestCommitter

@@ -8,7 +8,6 @@ in docs/file-committers.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -35,13 +34,8 @@ from asynccommit.errors import (
     PreconditionError,
     UnsupportedError,
 )
-from asynccommit.options.job import Mode, Options
-from asynccommit.runtime.host import Host
-from asynccommit.stores.base import Store
-from asynccommit.stores.policies.stats import Count
-from asynccommit.stores.policies.traffic import Traffic
+from asynccommit.options.job import Mode
 from asynccommit.stores.tree import is_there, remove_tree
-from asynccommit.stores.urls import Address
 
 
 class FileV1Committer(ManifestCommitter):
@@ -65,23 +59,14 @@ class FileV1Committer(ManifestCommitter):
     is_commit_job_repeatable: ClassVar[bool] = True
     is_recovery_supported: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        store: Store,
-        layout: Layout,
-        options: Options,
-        host: Host,
-        counted: Mapping[str, Count] | None = None,
-        traffic: Callable[[], Traffic] = Traffic,
-        open_store: Callable[[Address], Store] | None = None,
-    ) -> None:
-        super().__init__(store, layout, options, host, counted, traffic, open_store)
-        if not store.traits.fences:
+    def _refuse_unfit(self) -> None:
+        super()._refuse_unfit()
+        if not self.store.traits.fences:
             raise UnsupportedError(
-                f"{store.traits.name} cannot rename a directory atomically, which a task commit "
-                "of FileOutputCommitter needs: use 'manifest'"
+                f"{self.store.traits.name} cannot rename a directory atomically, which a task "
+                "commit of FileOutputCommitter needs: use 'manifest'"
             )
-        self.layout: FileLayout = _file_layout(layout)
+        self.layout: FileLayout = _file_layout(self.layout)
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
         """See ``ManifestCommitter.setup_job``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Self
 
@@ -22,13 +21,7 @@ from asynccommit.commit.layout_file_output import refuse_number
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.task_output import StoreWork, Work
 from asynccommit.errors import NotFoundError, UnsupportedError
-from asynccommit.options.job import Options
-from asynccommit.runtime.host import Host
-from asynccommit.stores.base import Store
-from asynccommit.stores.policies.stats import Count
-from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.tree import is_there, remove_file, remove_tree
-from asynccommit.stores.urls import Address
 
 
 class TaskSide(JobCommitter[CommitContext, CommitState, Plan]):
@@ -44,41 +37,25 @@ class TaskSide(JobCommitter[CommitContext, CommitState, Plan]):
 
     layout_type: ClassVar[type[Layout]] = Layout
 
-    def __init__(
-        self,
-        store: Store,
-        layout: Layout,
-        options: Options,
-        host: Host,
-        counted: Mapping[str, Count] | None = None,
-        traffic: Callable[[], Traffic] = Traffic,
-        open_store: Callable[[Address], Store] | None = None,
-    ) -> None:
-        if not store.traits.atomic_rename:
+    def _refuse_unfit(self) -> None:
+        traits = self.store.traits
+        if not traits.atomic_rename:
             raise UnsupportedError(
-                f"{store.traits.name} has no atomic rename, which the manifest committer needs; "
+                f"{traits.name} has no atomic rename, which the manifest committer needs; "
                 "on S3 use a committer with multipart uploads, such as 'magic'"
             )
-        if not store.traits.conditional_put:
+        if not traits.conditional_put:
             raise UnsupportedError(
-                f"{store.traits.name} cannot create a file only if it does not exist, which the "
+                f"{traits.name} cannot create a file only if it does not exist, which the "
                 "commit record needs: two commits of one job could run at once"
             )
-        refuse_number(layout.job_id)
-        super().__init__(store, layout, options, host, counted, traffic, open_store)
+        refuse_number(self.layout.job_id)
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:
         """Return the committer of a job attempt."""
-        return cls(
-            opening.store,
-            cls.layout_type(opening.dest, opening.job_id, opening.attempt),
-            opening.options,
-            opening.host,
-            counted=opening.counted,
-            traffic=opening.traffic,
-            open_store=opening.open_store,
-        )
+        layout = cls.layout_type(opening.dest, opening.job_id, opening.attempt)
+        return cls._made(opening, layout)
 
     async def see_setup(self) -> None:
         """Check the files of a job's setup.

@@ -9,7 +9,6 @@ docs/protocol.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -28,13 +27,8 @@ from asynccommit.commit.job.committer import JobCommitter
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.commit.meter import OnProgress
-from asynccommit.options.job import Options
-from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
-from asynccommit.stores.policies.stats import Count
-from asynccommit.stores.policies.traffic import Traffic
-from asynccommit.stores.urls import Address
 
 
 class UploadCommitter(JobCommitter[UploadContext, UploadCommitState, UploadPlan]):
@@ -51,22 +45,8 @@ class UploadCommitter(JobCommitter[UploadContext, UploadCommitState, UploadPlan]
     layout: UploadLayout
     publisher: ClassVar[UploadPublisher] = UploadPublisher()
 
-    def __init__(
-        self,
-        store: MultipartStore,
-        layout: UploadLayout,
-        options: Options,
-        host: Host,
-        counted: Mapping[str, Count] | None = None,
-        traffic: Callable[[], Traffic] = Traffic,
-        open_store: Callable[[Address], Store] | None = None,
-        *,
-        pending: Store | None = None,
-    ) -> None:
-        super().__init__(
-            store, layout, options, host, counted, traffic, open_store, pending=pending
-        )
-        refuse_unfit(store, self.pending)
+    def _refuse_unfit(self) -> None:
+        refuse_unfit(self.store, self.pending)
 
     async def see_setup(self) -> None:
         """Check another process's setup, and write the living file.
@@ -86,11 +66,19 @@ class UploadCommitter(JobCommitter[UploadContext, UploadCommitState, UploadPlan]
             self.layout = await sought(run)
             self.pending = store_of(run, self.layout)
 
-    def _of(self, run: UploadContext, layout: Layout) -> UploadCommitter:
+    def _of(
+        self, run: UploadContext, layout: Layout
+    ) -> JobCommitter[UploadContext, UploadCommitState, UploadPlan]:
         assert isinstance(layout, UploadLayout)
-        layout = replace(layout, commit="")
-        with_it = self.options, self.host, self._counted, self._traffic, self._open_store
-        return UploadCommitter(self.store, layout, *with_it, pending=store_of(run, layout))
+        return super()._of(run, replace(layout, commit=""))
+
+    @property
+    def _kind_of_others(self) -> type[UploadCommitter]:
+        return UploadCommitter
+
+    def _pending_of(self, run: UploadContext, layout: Layout) -> Store:
+        assert isinstance(layout, UploadLayout)
+        return store_of(run, layout)
 
     def _run(self, on_progress: OnProgress | None = None) -> UploadContext:
         return UploadContext.new(self._environment, self.layout, self.options, on_progress)

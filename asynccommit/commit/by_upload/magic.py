@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Self, cast
+from typing import Self
 
 import anyio
 
@@ -31,7 +31,6 @@ from asynccommit.commit.writers import Chunk, Writer
 from asynccommit.errors import NotFoundError, OptionError, StoreError, UnsupportedError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.options.uploads import S3A
-from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import is_there, remove_tree
 
 
@@ -53,15 +52,8 @@ class MagicCommitter(UploadCommitter):
             raise UnsupportedError(
                 f"{S3A}magic.enabled is false: set it to true, or use another committer"
             )
-        return cls(
-            cast(MultipartStore, opening.store),
-            MagicLayout(opening.dest, opening.job_id, opening.attempt),
-            opening.options,
-            opening.host,
-            opening.counted,
-            opening.traffic,
-            opening.open_store,
-        )
+        layout = MagicLayout(opening.dest, opening.job_id, opening.attempt)
+        return cls._made(opening, layout)
 
     @cached_property
     def _slots(self) -> Slots:

@@ -11,7 +11,7 @@ import asyncio
 import tempfile
 import warnings
 from contextlib import suppress
-from typing import Self, cast
+from typing import Self
 
 import anyio
 
@@ -35,7 +35,6 @@ from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.options.job import Mode
 from asynccommit.options.uploads import Conflict
-from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import is_there, remove_file
 from asynccommit.stores.urls import Address, parse_url
 
@@ -56,18 +55,10 @@ class DirectoryCommitter(UploadCommitter):
         """Return a job attempt's committer; options place its pending sets."""
         tmp = _tmp(opening)
         pending = opening.store if tmp.same_store(opening.dest) else opening.open_store(tmp)
-        return cls(
-            cast(MultipartStore, opening.store),
-            StagingLayout(
-                opening.dest, opening.job_id, opening.attempt, committer=cls.name, tmp=tmp
-            ),
-            opening.options,
-            opening.host,
-            opening.counted,
-            opening.traffic,
-            opening.open_store,
-            pending=pending,
+        layout = StagingLayout(
+            opening.dest, opening.job_id, opening.attempt, committer=cls.name, tmp=tmp
         )
+        return cls._made(opening, layout, pending=pending)
 
     async def setup_task(self, attempt_id: str) -> str:
         """Make the local directory of a task attempt and return its path.

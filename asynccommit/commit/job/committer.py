@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Generic
+from typing import Generic, Self
 
 from asynccommit.commit.context import CommitContext, Environment, Phase
 from asynccommit.commit.errors import commit_failures, finish, say_undone
@@ -18,6 +18,7 @@ from asynccommit.commit.job.publisher import PlanT, Publisher, RunT, StateT
 from asynccommit.commit.job.reporting import report_ended, rolled_back_first, undo_half_way
 from asynccommit.commit.job.reports import has_report, report_on
 from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import CommitError, CommittedError, NotFoundError
@@ -55,10 +56,10 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         layout: Layout,
         options: Options,
         host: Host,
+        *,
         counted: Mapping[str, Count] | None = None,
         traffic: Callable[[], Traffic] = Traffic,
         open_store: Callable[[Address], Store] | None = None,
-        *,
         pending: Store | None = None,
     ) -> None:
         self.store = store
@@ -71,6 +72,24 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         self._traffic = traffic
         self._open_store = open_store
         self._made_destination = False
+        self._refuse_unfit()
+
+    @classmethod
+    def _made(cls, opening: JobContext, layout: Layout, *, pending: Store | None = None) -> Self:
+        """Return the committer of a job attempt that is being opened."""
+        return cls(
+            opening.store,
+            layout,
+            opening.options,
+            opening.host,
+            counted=opening.counted,
+            traffic=opening.traffic,
+            open_store=opening.open_store,
+            pending=pending,
+        )
+
+    def _refuse_unfit(self) -> None:
+        """Raise ``UnsupportedError`` if the store lacks what the committer needs."""
 
     @property
     def _environment(self) -> Environment:
@@ -93,9 +112,27 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     def _run(self, on_progress: OnProgress | None = None) -> RunT:
         """Return the context of a commit, abort or look."""
 
-    @abstractmethod
     def _of(self, run: RunT, layout: Layout) -> JobCommitter[RunT, StateT, PlanT]:
         """Return the committer of another job at the same destination."""
+        return self._kind_of_others(
+            self.store,
+            layout,
+            self.options,
+            self.host,
+            counted=self._counted,
+            traffic=self._traffic,
+            open_store=self._open_store,
+            pending=self._pending_of(run, layout),
+        )
+
+    @property
+    @abstractmethod
+    def _kind_of_others(self) -> type[JobCommitter[RunT, StateT, PlanT]]:
+        """Return the class for the jobs of other committers of this kind."""
+
+    def _pending_of(self, run: RunT, layout: Layout) -> Store:
+        """Return the store of the own directories of another job."""
+        return self.pending
 
     # --- before the tasks
 

@@ -679,7 +679,7 @@ async def test_stores_without_uploads(tmp_path: Any) -> None:
     """A store that takes no uploads is refused when the committer is made."""
     job = committer(World.new(), PLAIN)
     with pytest.raises(UnsupportedError, match="no multipart uploads"):
-        type(job)(LocalStore(), job.layout, job.options, job.host)  # type: ignore[arg-type]
+        type(job)(LocalStore(), job.layout, job.options, job.host)
 
 
 @pytest.mark.parametrize("mode", [Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS, Mode.FAIL])
