@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -39,6 +39,53 @@ from asynccommit.stores.urls import Address, parse_url
 
 OptionsLike = Annotated[Options | Mapping[str, str | float] | None, HIDDEN]
 StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRef:
+    """A job attempt as the caller of a function names it.
+
+    See ``open_committer`` for the attributes.
+    """
+
+    url: Url
+    job_id: str
+    attempt: int = 0
+    options: OptionsLike = field(default=None, repr=False)
+    storage_options: StorageOptions = field(default=None, repr=False)
+    committer: str | None = None
+    pending: Url | None = None
+    host: Host | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Committer]:
+        """Open the committer of the job attempt; close its stores on leaving.
+
+        Raises ``OptionError``, ``UnsupportedError`` and ``UrlError`` as ``open_committer`` does.
+        """
+        options, host = _options(self.options), self.host or this_host()
+        address = parse_url(os.fspath(self.url))
+        async with AsyncExitStack() as opened:
+
+            def open_another(place: Address) -> Wrapped:
+                store = open_store(place, _settings(options, host, self.storage_options))
+                opened.push_async_callback(close_store, store)
+                return store
+
+            store = open_another(address)
+            opening = JobContext(
+                dest=address,
+                job_id=self.job_id,
+                attempt=self.attempt,
+                store=store,
+                options=options,
+                host=host,
+                open_store=open_another,
+                pending=None if self.pending is None else parse_url(os.fspath(self.pending)),
+                counted=_asked(store),
+                traffic=partial(traffic_of, store),
+            )
+            yield open_named(self.committer, opening)
 
 
 class Job:
@@ -142,17 +189,8 @@ async def open_job(
     host, chosen = host or this_host(), _options(options)
     meant = mode_of(chosen, committer) if mode is None else Mode.of(mode)
     name, chosen = _job_id(job_id, chosen, host)
-    opened = open_committer(
-        url,
-        name,
-        attempt=attempt,
-        options=chosen,
-        storage_options=storage_options,
-        committer=committer,
-        pending=pending,
-        host=host,
-    )
-    async with opened as made, AsyncExitStack() as living:
+    ref = JobRef(url, name, attempt, chosen, storage_options, committer, pending, host)
+    async with ref.open() as made, AsyncExitStack() as living:
         job = Job(made)
         try:
             await made.setup_job(mode=meant)
@@ -191,17 +229,8 @@ async def open_task(
     its ``commit`` to ``Job.accept``, as JSON if need be. An exception aborts the task. Raises
     ``CommitError``.
     """
-    opened = open_committer(
-        url,
-        job_id,
-        attempt=job_attempt,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-        pending=pending,
-        host=host,
-    )
-    async with opened as made, run_task(made, task, attempt) as running:
+    ref = JobRef(url, job_id, job_attempt, options, storage_options, committer, pending, host)
+    async with ref.open() as made, run_task(made, task, attempt) as running:
         yield running
 
 
@@ -237,9 +266,7 @@ async def resume_job(
         CommitError: the commit failed; its subclasses describe the state.
     """
     chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
-    async with open_committer(
-        url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
-    ) as committer:
+    async with JobRef(url, *chosen, options, storage_options).open() as committer:
         await _seek(committer)
         return await committer.resume_job(force=force, adopt=adopt, on_progress=on_progress)
 
@@ -260,9 +287,7 @@ async def rollback_job(
     Takes and raises what ``resume_job`` does, and ``CommittedError`` for a job that is committed.
     """
     chosen = await _chosen(url, job_id, attempt, storage_options)
-    async with open_committer(
-        url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
-    ) as committer:
+    async with JobRef(url, *chosen, options, storage_options).open() as committer:
         await _seek(committer)
         return await committer.rollback_job(force=force, on_progress=on_progress)
 
@@ -273,7 +298,7 @@ async def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> l
 
     Raises ``CommitError``, ``StoreError``.
     """
-    async with open_committer(url, "any", storage_options=storage_options) as committer:
+    async with JobRef(url, "any", storage_options=storage_options).open() as committer:
         return await committer.job_statuses()
 
 
@@ -339,29 +364,9 @@ async def open_committer(
         UnsupportedError: the scheme has no store, or the store lacks a required capability.
         UrlError: ``url`` is invalid.
     """
-    chosen, here = _options(options), host or this_host()
-    address = parse_url(os.fspath(url))
-    async with AsyncExitStack() as opened:
-
-        def open_another(place: Address) -> Wrapped:
-            store = open_store(place, _settings(chosen, here, storage_options))
-            opened.push_async_callback(close_store, store)
-            return store
-
-        store = open_another(address)
-        opening = JobContext(
-            dest=address,
-            job_id=job_id,
-            attempt=attempt,
-            store=store,
-            options=chosen,
-            host=here,
-            open_store=open_another,
-            pending=None if pending is None else parse_url(os.fspath(pending)),
-            counted=_asked(store),
-            traffic=partial(traffic_of, store),
-        )
-        yield open_named(committer, opening)
+    ref = JobRef(url, job_id, attempt, options, storage_options, committer, pending, host)
+    async with ref.open() as made:
+        yield made
 
 
 def _options(given: OptionsLike) -> Options:

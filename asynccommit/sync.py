@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from asynccommit import api
-from asynccommit.api import Job, OptionsLike, StorageOptions, open_committer
+from asynccommit.api import Job, JobRef, OptionsLike, StorageOptions
 from asynccommit.blocking_file import BlockingFile
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress
@@ -178,8 +178,8 @@ def commit_job(
     def commit(opened: Committer) -> Awaitable[JobReport]:
         return opened.commit_job(tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress)
 
-    place = url, job_id, attempt, options, storage_options, committer
-    return _ask(commit, *place)
+    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
+    return _ask(commit, ref)
 
 
 @checked
@@ -198,8 +198,8 @@ def plan_job(
     Raises what ``commit_job`` would raise before it changes anything.
     """
     chosen = Mode.of(mode)
-    place = url, job_id, attempt, options, storage_options, committer
-    return _ask(lambda opened: opened.plan_job(mode=chosen), *place)
+    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
+    return _ask(lambda opened: opened.plan_job(mode=chosen), ref)
 
 
 @checked
@@ -230,30 +230,15 @@ def abort_job(
         OwnedError: another process runs the job, or may run it; nothing was done.
         CommitError: the files cannot be deleted.
     """
-    place = url, job_id, attempt, options, storage_options, committer
-    return _ask(lambda opened: opened.abort_job(reason, careful=not force), *place)
+    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
+    return _ask(lambda opened: opened.abort_job(reason, careful=not force), ref)
 
 
-def _ask(
-    ask: Callable[[Committer], Awaitable[T]],
-    url: Url,
-    job_id: str,
-    attempt: int,
-    options: OptionsLike,
-    storage_options: StorageOptions,
-    committer: str | None,
-) -> T:
+def _ask(ask: Callable[[Committer], Awaitable[T]], ref: JobRef) -> T:
     """Open the committer of a job, return the result of ``ask`` and close it."""
 
     async def answer() -> T:
-        async with open_committer(
-            url,
-            job_id,
-            attempt=attempt,
-            options=options,
-            storage_options=storage_options,
-            committer=committer,
-        ) as opened:
+        async with ref.open() as opened:
             return await ask(opened)
 
     return submit(answer())

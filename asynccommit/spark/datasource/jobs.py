@@ -94,7 +94,7 @@ async def set_up(job: SourceJob) -> SourceJob:
     other jobs were interrupted there.
     """
     async with opened(job) as committer:
-        # Return a session's settings for commits and stores.
+        # This process ends before the job does: the JVM above it tells whether the driver lives.
         committer.gives_signs = False
         process = await asyncio.to_thread(process_above, "java")
         committer.host = replace(committer.host, process=process)
