@@ -14,7 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol
 
-from asynccommit.commit.job.heartbeat import SignsOfLife
+from asynccommit.commit.job.heartbeat import Heartbeats
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
@@ -59,9 +59,9 @@ class Committer(Protocol):
 
     driver_lives: Callable[[], bool] | None
     set_up: bool
-    gives_signs: bool
+    sends_heartbeats: bool
     host: Host
-    signs: SignsOfLife | None
+    heartbeats: Heartbeats | None
 
     @property
     def store(self) -> Store:

@@ -380,7 +380,7 @@ class CommitMarkers:
             if standing.markers.success or not tenure.holds(standing):
                 await self.place.take_back(FAIL, data, self._host.new_id())
             else:
-                await self.place.remove(tenure.signs)
+                await self.place.remove(tenure.heartbeats)
         except LeaseLostError as lost:
             raise lost from error
         except (StoreError, ManifestError) as problem:
@@ -391,7 +391,7 @@ class CommitMarkers:
 
         The replaced owner may have written a failure just when it was replaced.
         """
-        await self.place.remove(tenure.signs)
+        await self.place.remove(tenure.heartbeats)
         if standing.fail is not None and standing.fail.epoch < self.epoch:
             with suppress(StoreError):
                 data = encode_end(standing.fail)

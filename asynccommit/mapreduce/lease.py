@@ -31,7 +31,7 @@ class Tenure:
     """A lease that is held while a commit goes on.
 
     Attributes:
-        signs: names of the remaining heartbeats.
+        heartbeats: names of the remaining heartbeats.
 
     Args:
         place: location of the markers.
@@ -48,7 +48,7 @@ class Tenure:
         self._until = since + MARGIN * start.lease
         self._why = ""
         self._numbers = numbers
-        self.signs: list[str] = []
+        self.heartbeats: list[str] = []
         self._guarded: asyncio.Task[Any] | None = None
         self._beating: asyncio.Task[None] | None = None
 
@@ -135,8 +135,8 @@ class Tenure:
             await self._place.store.put(self._place.at(name), b"", overwrite=False)
             if not self.holds(await self._place.look()):
                 self._why = _TAKEN
-                await self._place.remove([name, *self.signs])
+                await self._place.remove([name, *self.heartbeats])
                 return
             self._until = now + MARGIN * self._start.lease
-            before, self.signs = self.signs, [name]
+            before, self.heartbeats = self.heartbeats, [name]
             await self._place.remove(before)

@@ -86,7 +86,7 @@ async def _commit(
 ) -> JobReport:
     async with _committer(request) as committer:
         committer.driver_lives = is_jvm_alive
-        committer.signs = heartbeat.signs_of(_key(request))
+        committer.heartbeats = heartbeat.heartbeats_of(_key(request))
         try:
             return await committer.commit_job(
                 tasks,
@@ -145,8 +145,8 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
                 "the same account?"
             ) from error
         await _take(committer, mode, overwrite)
-        if committer.signs is not None:
-            heartbeat.begin(_key(request), committer.signs, stack.pop_all(), is_session_alive)
+        if committer.heartbeats is not None:
+            heartbeat.begin(_key(request), committer.heartbeats, stack.pop_all(), is_session_alive)
 
 
 async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> None:

@@ -15,13 +15,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 
-from asynccommit.commit.job.heartbeat import SignsOfLife
+from asynccommit.commit.job.heartbeat import Heartbeats
 from asynccommit.runtime.loop_thread import submit
 
 
 @dataclass(frozen=True, slots=True)
 class _Holding:
-    signs: SignsOfLife
+    heartbeats: Heartbeats
     task: asyncio.Task[None]
 
 
@@ -29,23 +29,25 @@ _jobs: dict[str, _Holding] = {}
 _ended_by = 0
 
 
-def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
+def begin(
+    key: str, heartbeats: Heartbeats, opened: AsyncExitStack, lives: Callable[[], bool]
+) -> None:
     """Send heartbeats for a job until it ends.
 
     Args:
         key: names the job in this process.
-        signs: the job's sender of heartbeats.
+        heartbeats: the job's sender of heartbeats.
         opened: holds the store, and is closed afterwards.
         lives: returns whether the session lives; called in a thread before each sign.
     """
     _end_all_at_exit()
-    _jobs[key] = _Holding(signs, asyncio.create_task(_hold(signs, opened, lives)))
+    _jobs[key] = _Holding(heartbeats, asyncio.create_task(_hold(heartbeats, opened, lives)))
 
 
-def signs_of(key: str) -> SignsOfLife | None:
+def heartbeats_of(key: str) -> Heartbeats | None:
     """Return the sender of heartbeats for a job, or ``None``."""
     holding = _jobs.get(key)
-    return None if holding is None else holding.signs
+    return None if holding is None else holding.heartbeats
 
 
 async def end(key: str) -> None:
@@ -77,14 +79,14 @@ async def _end_each() -> None:
         await end(key)
 
 
-async def _hold(signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
+async def _hold(heartbeats: Heartbeats, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
     async with opened:
-        signs.start(lives)
+        heartbeats.start(lives)
         try:
-            await signs.wait()
+            await heartbeats.wait()
         finally:
-            await signs.stop()
-        await signs.say_ended()  # the session has ended but not the job
+            await heartbeats.stop()
+        await heartbeats.say_ended()  # the session has ended but not the job
 
 
 if hasattr(os, "register_at_fork"):

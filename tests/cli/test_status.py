@@ -145,7 +145,7 @@ def test_a_dead_job(command: Command, tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_a_job_without_signs_of_life(command: Command, tmp_path: Path) -> None:
+def test_a_job_without_heartbeats(command: Command, tmp_path: Path) -> None:
     """Of a job of Hadoop's nobody knows whether it lives; what is as old as a day does not."""
     attempt = prepare(tmp_path)
     (attempt / "job-owner.json").unlink()

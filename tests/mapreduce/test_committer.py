@@ -452,7 +452,7 @@ def test_hadoop_takes_a_commit_over() -> None:
 # --- while it goes on ---------------------------------------------------------------------------
 
 
-def test_signs_of_life() -> None:
+def test_heartbeats() -> None:
     """A long commit says four times in a lease that it lives; one sign is there, and none after."""
 
     async def scene(world: ModelWorld) -> None:

@@ -279,10 +279,10 @@ async def _write_stop(run: CommitContext, data: bytes) -> str:
 async def _rename_to_stop(run: CommitContext, path: str) -> bool:
     """Rename a heartbeat to a stop file; return whether there was one."""
     layout = run.layout
-    signs = layout.alive(run.identity.epoch, 0).rpartition("-")[0] + "-"
+    heartbeats = layout.alive(run.identity.epoch, 0).rpartition("-")[0] + "-"
     with suppress(StoreError):
         found = [info.path for info in await list_if_there(run.store, layout.attempt_dir)]
-        beats = [path for path in found if path.startswith(signs)]
+        beats = [path for path in found if path.startswith(heartbeats)]
         for spare in (layout.job_owner, layout.job_ended, *beats):
             if spare in found:
                 await run.store.rename(spare, path)

@@ -138,8 +138,8 @@ def is_control(layout: Layout, path: str) -> bool:
     parent, _, name = path.rpartition("/")
     if parent != layout.attempt_dir:
         return False
-    signs = (OWNER, ALIVE, STOPPED)
-    known = path == layout.record or name.startswith((OUTCOME, *signs))
+    prefixes = (OWNER, ALIVE, STOPPED)
+    known = path == layout.record or name.startswith((OUTCOME, *prefixes))
     return known or is_end(layout, path)
 
 
@@ -218,8 +218,8 @@ async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int)
 
 
 def _seen(layout: Layout, found: Mapping[str, Info], epoch: int) -> float:
-    signs = layout.alive(epoch, 0).rpartition("-")[0] + "-"
-    times = [info.modified for path, info in found.items() if path.startswith(signs)]
+    beats = layout.alive(epoch, 0).rpartition("-")[0] + "-"
+    times = [info.modified for path, info in found.items() if path.startswith(beats)]
     return max([found[layout.owner(epoch)].modified, *times])
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.claims import claim_job, write_owner
-from asynccommit.commit.job.heartbeat import LEASE, SignsOfLife
+from asynccommit.commit.job.heartbeat import LEASE, Heartbeats
 from asynccommit.commit.job.liveness import refuse_living
 from asynccommit.commit.job.owners import describe, owner_of
 from asynccommit.commit.layout import Layout
@@ -22,22 +22,22 @@ class DriverLiveness:
 
     Attributes:
         set_up: the job's directories may be there, and are this committer's to abort.
-        signs: the heartbeats of this driver, once it has set the job up.
-        gives_signs: whether somebody sends heartbeats from the setup on; if not, only the
+        heartbeats: the heartbeats of this driver, once it has set the job up.
+        sends_heartbeats: whether somebody sends heartbeats from the setup on; if not, only the
             process tells whether the driver lives.
     """
 
     set_up: bool = False
-    signs: SignsOfLife | None = None
-    gives_signs: bool = True
+    heartbeats: Heartbeats | None = None
+    sends_heartbeats: bool = True
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
         """Send heartbeats during the block, for a job that was set up here."""
-        if self.signs is None:
+        if self.heartbeats is None:
             yield
             return
-        async with self.signs.given():
+        async with self.heartbeats.sent():
             yield
 
     async def _claim(self, run: CommitContext, store: Store) -> None:
@@ -49,7 +49,7 @@ class DriverLiveness:
         except ExistsError:
             self.set_up = False
             raise
-        self.signs = SignsOfLife(store, run.layout, owner, run.host)
+        self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
 
     async def _take(self, run: CommitContext, store: Store) -> None:
         """Write the owner file. Raises ``ExistsError`` for another driver's file."""
@@ -57,11 +57,11 @@ class DriverLiveness:
         if store.traits.directories:  # Hadoop's committers make less than ours
             await store.mkdir(run.layout.attempt_dir)
         await write_owner(store, run.layout.job_owner, owner)
-        self.signs = SignsOfLife(store, run.layout, owner, run.host)
+        self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
 
     def _owner(self, run: CommitContext) -> JobOwner:
         now, lease = int(run.host.now() * 1000), run.options.lease or LEASE
-        return JobOwner(owner_of(run), lease if self.gives_signs else None, now, now)
+        return JobOwner(owner_of(run), lease if self.sends_heartbeats else None, now, now)
 
     async def _before_abort(
         self, run: CommitContext, store: Store, others: Sequence[Layout] = (), *, careful: bool
@@ -77,22 +77,24 @@ class DriverLiveness:
         Raises ``OwnedError`` if the job may be alive, or another has set it up since.
         """
         run.meter.stage = run.meter.stage or "job_stage_abort"
-        if self.signs is not None:
-            await self._refuse_another(run, store, self.signs)
-            await self.signs.stop()
+        if self.heartbeats is not None:
+            await self._refuse_another(run, store, self.heartbeats)
+            await self.heartbeats.stop()
         elif careful:
             attempts = {layout.attempt_dir: layout for layout in (*others, run.layout)}
             for layout in attempts.values():
                 await refuse_living(run.of_attempt(layout), store)
 
-    async def _refuse_another(self, run: CommitContext, store: Store, signs: SignsOfLife) -> None:
+    async def _refuse_another(
+        self, run: CommitContext, store: Store, heartbeats: Heartbeats
+    ) -> None:
         path = run.layout.job_owner
         data = await read_if_there(store, path, MAX_JOB_OWNER_BYTES)
         try:
             owner = None if data is None else decode_job_owner(data, path).owner
         except ManifestError:
             return
-        if owner is not None and owner.id != signs.owner.owner.id:
+        if owner is not None and owner.id != heartbeats.owner.owner.id:
             text = (
                 f"the job that was set up here has ended, and {describe(owner)} has set up another "
                 "with this id. Nothing was deleted"
@@ -101,5 +103,5 @@ class DriverLiveness:
 
     async def _ended(self) -> None:
         """Stop the heartbeats: the commit has begun, or the job is deleted."""
-        if self.signs is not None:
-            await self.signs.end()
+        if self.heartbeats is not None:
+            await self.heartbeats.end()

@@ -40,7 +40,7 @@ def _yes() -> bool:
     return True
 
 
-class SignsOfLife:
+class Heartbeats:
     """The heartbeats that the driver of a job writes after its setup.
 
     Args:
@@ -50,7 +50,7 @@ class SignsOfLife:
         host: the clock.
 
     Attributes:
-        over: the job has ended, or its commit has begun: there is nothing more to say.
+        over: the job has ended, or its commit has begun: there is nothing more to send.
     """
 
     def __init__(self, store: Store, layout: Layout, owner: JobOwner, host: Host) -> None:
@@ -63,8 +63,8 @@ class SignsOfLife:
         self._beating: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def given(self) -> AsyncIterator[None]:
-        """Send heartbeats in the block; record at its end if the job is left."""
+    async def sent(self) -> AsyncIterator[None]:
+        """Send heartbeats in the block; record at its end that the driver left."""
         self.start()
         try:
             yield
@@ -80,15 +80,15 @@ class SignsOfLife:
         """
         if self._beating is None and self.owner.lease is not None:
             _held.add(self.owner.owner.id)
-            self._beating = asyncio.create_task(self._give(lives))
+            self._beating = asyncio.create_task(self._send(lives))
 
     async def wait(self) -> None:
-        """Return once no more heartbeats are given."""
+        """Return once no more heartbeats are sent."""
         if self._beating is not None:
             await asyncio.wait([self._beating])
 
     async def stop(self) -> None:
-        """Give no more heartbeats."""
+        """Send no more heartbeats."""
         _held.discard(self.owner.owner.id)
         beating, self._beating = self._beating, None
         if beating is not None:
@@ -96,11 +96,11 @@ class SignsOfLife:
             await asyncio.wait([beating])
 
     async def end(self) -> None:
-        """Say nothing more: the commit has begun, or the job is deleted."""
+        """Send nothing more: the commit has begun, or the job is deleted."""
         self.over = True
         await self.stop()
 
-    async def _give(self, lives: Callable[[], bool]) -> None:
+    async def _send(self, lives: Callable[[], bool]) -> None:
         """Write heartbeats periodically; a failed one is retried with the next.
 
         Nothing is said in a forked child: the job is its parent's.

@@ -95,7 +95,7 @@ async def set_up(job: SourceJob) -> SourceJob:
     """
     async with opened(job) as committer:
         # This process ends before the job does: the JVM above it tells whether the driver lives.
-        committer.gives_signs = False
+        committer.sends_heartbeats = False
         process = await asyncio.to_thread(process_above, "java")
         committer.host = replace(committer.host, process=process)
         made = not await is_there(committer.store, committer.layout.dest.path)

@@ -103,7 +103,7 @@ async def begun(site: Site, *policies: Any, **options: Any) -> tuple[CommitConte
 
 
 @in_virtual_time
-async def test_signs_of_life(site: Site) -> None:
+async def test_heartbeats(site: Site) -> None:
     """Four in a lease, each on the clock; and the lease goes on and on."""
     log = Log()
     run, lease = await begun(site, log, lease=60.0)
@@ -499,7 +499,7 @@ async def test_a_commit_that_is_kept_says_that_all_is_done(site: Site) -> None:
 
 
 @in_virtual_time
-async def test_an_end_between_two_signs_of_life(site: Site) -> None:
+async def test_an_end_between_two_heartbeats(site: Site) -> None:
     """A heartbeat under way when the work ends is given up."""
     hangs = Hangs("put", "commit-alive", 10.0)
     log = Log()

@@ -565,7 +565,7 @@ async def test_the_record_says_what_began(site: Site) -> None:
     assert "/table/_SUCCESS" not in site.tree()
 
 
-async def test_signs_of_life_of_a_store_without_times(site: Site) -> None:
+async def test_heartbeats_of_a_store_without_times(site: Site) -> None:
     """Where the store tells no times nobody can see a lease end."""
     await dead(site)
     job = site.job(process="2.two", machine="elsewhere")

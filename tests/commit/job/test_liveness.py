@@ -87,7 +87,7 @@ def in_virtual_time(test: Callable[[Site], Awaitable[None]], skew: float = 0.0) 
 
 
 @pytest.mark.parametrize("skew", [0.0, 3600.0])
-def test_signs_of_life_keep_a_job_from_being_aborted(skew: float) -> None:
+def test_heartbeats_keep_a_job_from_being_aborted(skew: float) -> None:
     """For as long as they are given; the store's time counts, not that of whoever asks."""
 
     async def test(site: Site) -> None:
@@ -118,7 +118,7 @@ def test_silence_for_longer_than_the_lease() -> None:
     in_virtual_time(test)
 
 
-def test_signs_of_life_end_with_the_job() -> None:
+def test_heartbeats_end_with_the_job() -> None:
     """A driver whose job was deleted by force writes nothing more, and leaves no task behind."""
 
     async def test(site: Site) -> None:
