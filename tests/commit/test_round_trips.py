@@ -1,7 +1,7 @@
-"""The budget of requests and round trips that a commit may take on an account.
+"""The budget of requests and round trips that a commit may take.
 
-Counted in virtual time on the model of ADLS, whose ``put`` is four requests, as the store's. A test
-fails when a request or a round trip is added; lower the budget when one is saved.
+Counted in virtual time on the models of the stores. A ``put`` of ADLS is four requests, as the real
+store's. A test fails when a request or a round trip is added; lower the budget when one is saved.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import pytest
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.options.job import Options
+from asynccommit.simulate.run import run_commit
+from asynccommit.simulate.setup import Setup
 from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
+from asynccommit.testing.models.fault_rules import CLEAR, Climate, FaultDecision
+from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.seeds import Seeds
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.storms import host
@@ -30,7 +33,7 @@ DEST = parse_url("abfs://data@sim.dfs.core.windows.net/table")
 
 
 @dataclass
-class Latency:
+class Weather:
     """The weather of an account that answers each request after 30 ms."""
 
     paths: list[str] = field(default_factory=list)
@@ -50,7 +53,7 @@ class Measured:
     def __init__(self) -> None:
         seeds = Seeds(0)
         self.host = host(0)
-        self.weather = Latency()
+        self.weather = Weather()
         self.messages: list[TaskCommit] = []
         account = AdlsAccount("sim", now=self.host.now, new_id=seeds.ids("account"))
         account.create_filesystem("data")
@@ -83,9 +86,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (7, 7), (54, 42), 32),
-        (20, 4, 5, (15, 7), (87, 42), 32),
-        (200, 8, 10, (25, 7), (285, 48), 38),
+        (1, 1, 1, (7, 7), (54, 37), 27),
+        (20, 4, 5, (15, 7), (87, 37), 27),
+        (200, 8, 10, (25, 7), (285, 43), 33),
     ],
 )
 def test_the_budget_of_a_job(
@@ -120,3 +123,23 @@ def test_the_budget_of_a_setup() -> None:
         return job, await measured.cost(measured.job.setup_task(measured.job.layout.ids(0)[1]))
 
     assert run_virtual(measure()) == ((9, 8), (2, 2))
+
+
+@pytest.mark.parametrize(
+    "store, files, partitions, budget",
+    [
+        ("gcs", 1, 1, (62, 40)),
+        ("gcs", 20, 5, (97, 40)),
+        ("gcs", 200, 10, (297, 46)),
+        ("gcs-hns", 1, 1, (72, 50)),
+        ("gcs-hns", 20, 5, (126, 51)),
+        ("gcs-hns", 200, 10, (406, 58)),
+    ],
+)
+def test_the_budget_of_a_commit_in_a_bucket(
+    store: str, files: int, partitions: int, budget: tuple[int, int]
+) -> None:
+    """Requests and round trips of a job commit in a bucket, with and without folders."""
+    climate = Climate(latency=Latency(first=ANSWER))
+    figures = run_commit(Setup(files, partitions, partitions, climate, store=store))
+    assert (sum(figures.requests.values()), round(figures.seconds / ANSWER)) == budget

@@ -11,12 +11,12 @@ from itertools import product
 
 import pytest
 
-from asynccommit.errors import CommitError, OwnedError
+from asynccommit.errors import CommitError, CommittedError, OwnedError
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Driver, Scenario, commit, driver
-from tests.crash.recovery import Hand, Job, has_begun, ready, until_death
+from tests.crash.recovery import Hand, Job, decision, has_begun, ready, until_death
 from tests.crash.scenarios import SCENARIOS, SMALLEST
 from tests.crash.worlds import KINDS
 from tests.support.crashes import ModelWorld
@@ -189,13 +189,14 @@ async def visit(job: Job, world: ModelWorld, held: int, act: str) -> list[str]:
     way = Meeting("commit", 0, held, alone=False, second=act, wakes=0, expired=False, dies=False)
     sleeper = Sleeper(job, who, way)
     await asyncio.sleep(1)
-    begun = has_begun(world.tree())
+    begun, decided = has_begun(world.tree()), decision(world.tree())
     second = driver(world, job.scenario, "second")
     answer = await act_as(job, second, act, force=False) if begun else None
     first = await sleeper.end()
     if not begun:
         return []
-    problems = [] if isinstance(answer, OwnedError) else [f"told {answer!r:.150} of a living owner"]
+    expected = (OwnedError, CommittedError) if decided and act == "rollback" else OwnedError
+    problems = [] if isinstance(answer, expected) else [f"told {answer!r:.150} of a living owner"]
     problems += [f"wrote {what}" for what in second.process.writes]
     if not isinstance(first, JobReport):
         problems.append(f"robbed, and told {first!r:.150}")

@@ -89,10 +89,10 @@ class RawServer:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._answer_all(reader, writer)
         finally:
-            self._tasks.discard(task)
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+            self._tasks.discard(task)
 
     async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.reads:

@@ -1,4 +1,4 @@
-"""The files of a job attempt: deleted as a whole, once nobody can commit them."""
+"""Delete the files of a job attempt once nobody can commit them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def delete_remains(run: CommitContext) -> None:
 
 
 async def delete_whole(run: CommitContext, place: str) -> CleanupResult:
-    """Delete the directory of a job attempt, at its own place or where it was renamed to."""
+    """Delete the directory of a job attempt, which may be renamed."""
     options, healthy = run.options, False
     if options.parallel_delete:
         if options.delete_base_first and await _delete_at_once(run, place):

@@ -1,4 +1,4 @@
-"""The directory of a job attempt that is renamed to keep late requests out."""
+"""The directory of a job attempt, renamed to keep late requests out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class FencedDirectory(JobDirectory):
         return await is_there(run.store, run.layout.owner(run.identity.epoch + 1))
 
     async def require_place(self, run: CommitContext) -> None:
-        """See ``JobDirectory.require_place``. The owner's directory must exist as well.
+        """See ``JobDirectory.require_place``.
+
+        The owner's directory must exist as well.
 
         Who takes a commit over writes a claim, renames the place and puts a file where it was. The
         claims decide, because creating any directory below recreates the place.
@@ -53,14 +55,23 @@ class FencedDirectory(JobDirectory):
             raise lease_lost(run)
 
     async def write(self, run: CommitContext, path: str, data: bytes) -> Info:
-        """See ``JobDirectory.write``. A place that was taken over has no directory for it."""
+        """See ``JobDirectory.write``.
+
+        A place that was taken over has no directory for it.
+        """
         return await run.store.put(path, data)
 
     async def take_back(self, run: CommitContext, path: str) -> None:
-        """See ``JobDirectory.take_back``. It went with its directory."""
+        """See ``JobDirectory.take_back``.
+
+        It went with its directory.
+        """
 
     async def take_manifests(self, run: CommitContext) -> bool:
-        """See ``JobDirectory.take_manifests``. Other jobs may have theirs in the same place."""
+        """See ``JobDirectory.take_manifests``.
+
+        Other jobs may have theirs in the same place.
+        """
         if run.layout.shared:
             return await is_there(run.store, run.layout.committed_dir)
         try:
@@ -72,7 +83,10 @@ class FencedDirectory(JobDirectory):
         return True
 
     async def close(self, run: CommitContext, outcome: Outcome) -> None:
-        """See ``JobDirectory.close``. No other process finds a commit to continue then."""
+        """See ``JobDirectory.close``.
+
+        No other process finds a commit to continue then.
+        """
         try:
             await run.store.rename(run.epoch_dir, run.layout.closed(run.identity.epoch))
         except NotFoundError:
@@ -85,7 +99,10 @@ class FencedDirectory(JobDirectory):
         return await _has_record(run, attempt_dir)
 
     async def find_end(self, run: CommitContext) -> Decision | None:
-        """See ``JobDirectory.find_end``. The outcome stays as long as the commit does."""
+        """See ``JobDirectory.find_end``.
+
+        The outcome stays as long as the commit does.
+        """
         return None
 
     async def has_ended(self, run: CommitContext) -> bool:
@@ -97,15 +114,21 @@ class FencedDirectory(JobDirectory):
         return bool(await list_if_there(run.store, run.layout.tasks_dir))
 
     async def is_late(self, run: CommitContext, layout: Layout) -> bool:
-        """See ``JobDirectory.is_late``. Late files have no directory to come to."""
+        """See ``JobDirectory.is_late``.
+
+        Late files have no directory to come to.
+        """
         return False
+
+    async def is_renamed(self, run: CommitContext) -> bool:
+        """See ``JobDirectory.is_renamed``."""
+        return await _has_record(run, run.layout.ended("aborted"))
 
     async def restore_begun(self, run: CommitContext) -> bool:
         """See ``JobDirectory.restore_begun``."""
-        place = run.layout.ended("aborted")
-        begun = await _has_record(run, place)
+        begun = await self.is_renamed(run)
         if begun:
-            await _put_back(run, place)
+            await _put_back(run, run.layout.ended("aborted"))
         return begun
 
     async def abort(

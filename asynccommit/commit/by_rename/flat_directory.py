@@ -36,10 +36,13 @@ from asynccommit.stores.tree import is_there, list_if_there, read_if_there, tree
 
 
 class FlatDirectory(JobDirectory):
-    """On stores where late files are told by their names and versions."""
+    """On stores where late files are recognised by their names and versions."""
 
     async def is_taken(self, run: CommitContext) -> bool:
-        """See ``JobDirectory.is_taken``. Also true if the commit is gone."""
+        """See ``JobDirectory.is_taken``.
+
+        Also true if the commit is gone.
+        """
         layout, epoch = run.layout, run.identity.epoch
         there = {info.path for info in await list_if_there(run.store, layout.attempt_dir)}
         mine = {layout.record, layout.owner(epoch)}
@@ -71,11 +74,17 @@ class FlatDirectory(JobDirectory):
         await take_back_word(run, path)
 
     async def take_manifests(self, run: CommitContext) -> bool:
-        """See ``JobDirectory.take_manifests``. They stay, and late ones count for nothing."""
+        """See ``JobDirectory.take_manifests``.
+
+        They stay, and late ones count for nothing.
+        """
         return await is_there(run.store, run.layout.committed_dir)
 
     async def close(self, run: CommitContext, outcome: Outcome) -> None:
-        """See ``JobDirectory.close``. The file says how the commit ended."""
+        """See ``JobDirectory.close``.
+
+        The file says how the commit ended.
+        """
         identity, now = run.identity, int(run.host.now() * 1000)
         decision = Decision(outcome, identity.epoch, identity.owner_id, now, identity.commit_id)
         await self.write(run, run.layout.closed(identity.epoch), encode_decision(decision))
@@ -84,7 +93,10 @@ class FlatDirectory(JobDirectory):
             await run.lease.end()
 
     async def has_begun(self, run: CommitContext, attempt_dir: str) -> bool:
-        """See ``JobDirectory.has_begun``. A late record is none."""
+        """See ``JobDirectory.has_begun``.
+
+        A late record does not count.
+        """
         layout = replace(run.layout, attempt=int(attempt_dir.rpartition("/")[2]))
         try:
             return await read_state(run.store, layout) is not None
@@ -92,7 +104,10 @@ class FlatDirectory(JobDirectory):
             return True  # nothing of ours, and nothing to delete
 
     async def find_end(self, run: CommitContext) -> Decision | None:
-        """See ``JobDirectory.find_end``. The clean-up deletes the outcome before the end."""
+        """See ``JobDirectory.find_end``.
+
+        The clean-up deletes the outcome before the end.
+        """
         return await find_end(run)
 
     async def has_ended(self, run: CommitContext) -> bool:
@@ -119,14 +134,27 @@ class FlatDirectory(JobDirectory):
         """See ``JobDirectory.is_late``."""
         return not await is_there(run.store, layout.manifests_dir)
 
+    async def is_renamed(self, run: CommitContext) -> bool:
+        """See ``JobDirectory.is_renamed``.
+
+        Nothing is ever renamed.
+        """
+        return False
+
     async def restore_begun(self, run: CommitContext) -> bool:
-        """See ``JobDirectory.restore_begun``. Nothing was renamed."""
+        """See ``JobDirectory.restore_begun``.
+
+        Nothing was renamed.
+        """
         return False
 
     async def abort(
         self, run: CommitContext, check: Callable[[], None] | None = None
     ) -> CleanupResult:
-        """See ``JobDirectory.abort``. The place of the record is taken, so that none begins."""
+        """See ``JobDirectory.abort``.
+
+        The place of the record is taken, so that none begins.
+        """
         place = run.layout.attempt_dir
         if not run.store.traits.bulk_delete:
             await delete_remains(run)

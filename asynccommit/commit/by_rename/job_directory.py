@@ -1,7 +1,7 @@
-"""What keeps late requests out of the directory of a job attempt.
+"""Keep late requests out of the directory of a job attempt.
 
-There are two ways. Where a directory can be renamed and stays away, it is: ``FencedDirectory``.
-Where a write creates it again, ``FlatDirectory`` tells late files by their versions.
+``FencedDirectory`` renames the directory, where no write can create it again. Elsewhere
+``FlatDirectory`` recognises late files by their versions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class JobDirectory(ABC):
 
     @abstractmethod
     async def write(self, run: CommitContext, path: str, data: bytes) -> Info:
-        """Write a file of the owner; return only if the owner held the commit then.
+        """Write a file of the owner, who must hold the commit then.
 
         Raises ``LeaseLostError``.
         """
@@ -77,8 +77,12 @@ class JobDirectory(ABC):
         """Return whether only late files are left of a job attempt."""
 
     @abstractmethod
+    async def is_renamed(self, run: CommitContext) -> bool:
+        """Return whether a commit began while an abort renamed it and died."""
+
+    @abstractmethod
     async def restore_begun(self, run: CommitContext) -> bool:
-        """Put back a commit that began while an abort renamed it and died.
+        """Put back a commit for which ``is_renamed`` is true.
 
         Returns whether there was one.
         """

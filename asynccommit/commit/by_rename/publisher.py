@@ -24,7 +24,13 @@ from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.preflight import preflight
 from asynccommit.commit.by_rename.reconcile import Settled, reconcile
 from asynccommit.commit.by_rename.record import begin, refuse_other_attempts
-from asynccommit.commit.by_rename.recovery import check_messages, resume, roll_back_job, status
+from asynccommit.commit.by_rename.recovery import (
+    are_named,
+    check_messages,
+    resume,
+    roll_back_job,
+    status,
+)
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
@@ -37,6 +43,7 @@ from asynccommit.commit.layout_file_output import recorded
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.concurrency import both
 
 
 class Load(Protocol):
@@ -92,9 +99,13 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
     async def state(self, run: CommitContext) -> CommitState | None:
         """See ``Publisher.state``."""
         try:
-            state = await read_state(run.store, run.layout)
+            directory = directory_of(run)
+            state, renamed = await both(
+                lambda: read_state(run.store, run.layout), lambda: directory.is_renamed(run)
+            )
             if state is None:
-                await directory_of(run).restore_begun(run)
+                if renamed:
+                    await directory.restore_begun(run)
                 state = await read_state(run.store, run.layout)
         except ManifestError:
             run.phase = Phase.BEGUN
@@ -172,8 +183,8 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
             await began()
             await _withdraw_if_others(run, plan)
             settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
-            await change(run, plan, settled)
-            await conclude(run, plan)
+            marker = await change(run, plan, settled)
+            await conclude(run, plan, marker)
 
     def report(self, run: CommitContext, plan: Plan | None = None) -> JobReport:
         """See ``Publisher.report``."""
@@ -184,10 +195,15 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         run: CommitContext,
         state: CommitState,
         tasks: Sequence[TaskCommit],
-        overwrite: Sequence[str],
     ) -> None:
         """See ``Publisher.check_messages``."""
-        check_messages(run, state.record, tasks, overwrite)
+        check_messages(run, state.record, tasks)
+
+    def are_named(
+        self, state: CommitState, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
+    ) -> bool:
+        """See ``Publisher.are_named``."""
+        return are_named(state.record, tasks, overwrite)
 
     async def resume(
         self, run: CommitContext, state: CommitState, *, force: bool = False

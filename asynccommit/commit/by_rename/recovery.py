@@ -29,6 +29,7 @@ from asynccommit.errors import CommitError, CommittedError, UnsupportedError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.stores.base import Info
 from asynccommit.stores.urls import decode_uri
 
 
@@ -65,19 +66,20 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
             )
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, standing.record, loaded)
+            marker = None
             if decision is None:
-                await _go_on(run, plan, standing.record)
+                marker = await _go_on(run, plan, standing.record)
             else:
                 await plan.take_sample()
-            await conclude(run, plan)
+            await conclude(run, plan, marker)
             return job_report(run, plan)
 
 
-async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> None:
+async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> Info | None:
     settled = await reconcile(run, plan)
     if not settled:
         await look_before_going_on(run, plan, record)
-    await change(run, plan, settled)
+    return await change(run, plan, settled)
 
 
 async def roll_back_job(
@@ -130,7 +132,7 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     if known.state in (State.COMMITTED, State.ENDED):
         return replace(known, done=known.files)
     run.identity.epoch = max(standing.epochs, default=1)
-    run.options = replace(run.options, allow_outside_destination=True)
+    run = replace(run, options=replace(run.options, allow_outside_destination=True))
     with LoadedManifests(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)
         settled = await reconcile(run, plan)
@@ -140,17 +142,15 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     return replace(known, done=done)
 
 
-def check_messages(
-    run: CommitContext, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
-) -> None:
-    """Refuse to resume a commit with other task attempts.
-
-    Where it leads outside of the destination, the tasks' messages and ``overwrite`` vouch for it.
-    """
+def are_named(record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]) -> bool:
+    """Return whether the arguments name all places outside that a commit uses."""
     finals = [decode_uri(uri).path for task in tasks for uri in task.absolute.values()]
-    named = {*overwrite, *(path.rpartition("/")[0] for path in finals)}
-    if all(within(path, named) for path in record.outside):
-        run.options = replace(run.options, allow_outside_destination=True)
+    places = {*overwrite, *(path.rpartition("/")[0] for path in finals)}
+    return all(within(path, places) for path in record.outside)
+
+
+def check_messages(run: CommitContext, record: CommitRecord, tasks: Sequence[TaskCommit]) -> None:
+    """Refuse to resume a commit with other task attempts."""
     if dict(record.tasks) != {task.task_id: task.attempt_id for task in tasks}:
         text = (
             "its commit began with task attempts other than the ones committed now: finish that "

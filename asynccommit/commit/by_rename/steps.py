@@ -13,7 +13,7 @@ from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_directories import carry
 from asynccommit.commit.by_rename.rename_files import rename_files
-from asynccommit.commit.by_rename.success_marker import write_success
+from asynccommit.commit.by_rename.success_marker import prepare_success, write_success
 from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.cleanup import CleanupResult
@@ -27,23 +27,33 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.options.job import OnCleanupFailure
 from asynccommit.results import JobReport
+from asynccommit.runtime.concurrency import both
+from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there
 
 
-async def change(run: CommitContext, plan: Plan, settled: Settled) -> None:
-    """Make what ``plan`` says true, and decide that the job is committed."""
+async def change(run: CommitContext, plan: Plan, settled: Settled) -> Info | None:
+    """Make what ``plan`` says true, and decide that the job is committed.
+
+    Returns the temporary file of ``_SUCCESS``, if it was written meanwhile.
+    """
     await move_aside(run, plan.aside)
     await carry(run, plan)
     await make_directories(run, plan)
     await rename_files(run, plan, settled)
+    marker, _ = await both(lambda: prepare_success(run, plan), lambda: _decide(run, plan))
+    return marker
+
+
+async def _decide(run: CommitContext, plan: Plan) -> None:
     await validate_output(run, plan)
     await decide(run, Ending.COMMITTED)
 
 
-async def conclude(run: CommitContext, plan: Plan) -> None:
+async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -> None:
     """Tell readers that the job is committed, and delete its files."""
     await keep_manifests(run)
-    await write_success(run, plan)
+    await write_success(run, plan, marker)
     await remove_emptied(run, plan)
     await close_place(run, Ending.COMMITTED)
     if not await clean(run) and await is_there(run.store, run.layout.record):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import orjson
 
 from asynccommit.commit.by_rename.directory_of import directory_of
@@ -17,7 +19,7 @@ from asynccommit.commit.job.success import (
     read_success,
     summarise,
 )
-from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.errors import LeaseLostError, ManifestError, NotFoundError, StoreError
 from asynccommit.formats.success import (
     MAX_SUCCESS_BYTES,
     decode_success,
@@ -26,8 +28,27 @@ from asynccommit.formats.success import (
 from asynccommit.stores.base import Info
 
 
-async def write_success(run: CommitContext, plan: Plan) -> None:
-    """Write ``_SUCCESS`` atomically, if enabled and not yet written."""
+async def prepare_success(run: CommitContext, plan: Plan) -> Info | None:
+    """Write the temporary file of ``_SUCCESS``.
+
+    It has no meaning until it is renamed. It can be written while the output is validated and the
+    outcome is written, unless its content is known only later. Returns ``None`` if it was not
+    written; ``write_success`` then writes it.
+    """
+    if run.options.mark_success and not run.options.diagnostics_directory:
+        with suppress(StoreError, LeaseLostError):
+            return await _write_temp(run, plan)
+    return None
+
+
+async def write_success(run: CommitContext, plan: Plan, temp: Info | None = None) -> None:
+    """Write ``_SUCCESS`` atomically, if enabled and not yet written.
+
+    Args:
+        run: the commit, which is decided.
+        plan: what the marker lists.
+        temp: what ``prepare_success`` has written.
+    """
     layout = run.layout
     if not run.options.mark_success:
         return
@@ -36,14 +57,19 @@ async def write_success(run: CommitContext, plan: Plan) -> None:
         if run.identity.epoch > 1 and await _is_written(run):
             return
         run.check_lease()
-        if any(aside.path == layout.success for aside in plan.aside):
-            await _keep_keys(run)
-        temp = layout.success_temp(run.identity.epoch)
-        data = encode_success(summarise(run, "committer_commit_job", plan.sample))
-        written = await directory_of(run).write(run, temp, data)
-        await make_durable(run, temp)
-        await _move_marker(run, written)
+        await _move_marker(run, temp or await _write_temp(run, plan))
         await make_durable(run, layout.dest.path)
+
+
+async def _write_temp(run: CommitContext, plan: Plan) -> Info:
+    layout = run.layout
+    if any(aside.path == layout.success for aside in plan.aside):
+        await _keep_keys(run)
+    temp = layout.success_temp(run.identity.epoch)
+    data = encode_success(summarise(run, "committer_commit_job", plan.sample))
+    written = await directory_of(run).write(run, temp, data)
+    await make_durable(run, temp)
+    return written
 
 
 async def _move_marker(run: CommitContext, temp: Info) -> None:

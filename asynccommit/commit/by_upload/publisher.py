@@ -152,7 +152,6 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         run: UploadContext,
         state: UploadCommitState,
         tasks: Sequence[TaskCommit],
-        overwrite: Sequence[str],
     ) -> None:
         """See ``Publisher.check_messages``."""
         check_messages(run, state.record, tasks)

@@ -236,7 +236,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         if await self.publisher.is_over(run, state):
             return await self._already(run, state)
         if tasks is not None:
-            self.publisher.check_messages(run, state, tasks, overwrite)
+            self.publisher.check_messages(run, state, tasks)
+            if self.publisher.are_named(state, tasks, overwrite):
+                run.options = replace(run.options, allow_outside_destination=True)
         report = await self.publisher.resume(run, state)
         if report.rolled_back:
             text = rolled_back_first(report)
@@ -278,10 +280,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """Roll back a failed commit if the options or the commit ask for it."""
         if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
             return
-        undo = self._run()
-        undo.withdrawn = run.withdrawn
         # Who asked for the commit has named the places outside.
-        undo.options = replace(undo.options, allow_outside_destination=True)
+        options = replace(self.options, allow_outside_destination=True)
+        undo = replace(self._run(), options=options, withdrawn=run.withdrawn)
         say = partial(say_undone, run, error)
         await undo_half_way(run, error, lambda: self._roll_back(undo), say)
 

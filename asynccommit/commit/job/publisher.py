@@ -175,10 +175,14 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     # --- a commit that has begun
 
     @abstractmethod
-    def check_messages(
-        self, run: RunT, state: StateT, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
-    ) -> None:
+    def check_messages(self, run: RunT, state: StateT, tasks: Sequence[TaskCommit]) -> None:
         """Raise ``CommitError`` if the commit began with other task attempts."""
+
+    def are_named(
+        self, state: StateT, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
+    ) -> bool:
+        """Return whether the arguments name all outside places of the commit."""
+        return False
 
     @abstractmethod
     async def resume(self, run: RunT, state: StateT, *, force: bool = False) -> JobReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -49,6 +50,8 @@ class GcsObjects(FlatObjects[GcsRequest]):
     Args:
         client: what sends the requests.
     """
+
+    asks_both: ClassVar[bool] = True
 
     def __init__(self, client: GcsClient) -> None:
         settings = client.settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from asynccommit.errors import (
     ExistsError,
@@ -20,6 +20,7 @@ from asynccommit.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import Info, Kind, Page, Traits
 from asynccommit.stores.http.client import HttpClient
 from asynccommit.stores.http.errors import Request
@@ -113,7 +114,14 @@ F = TypeVar("F", bound=FlatRequest)
 
 
 class FlatObjects(ABC, Generic[F]):
-    """Reads and writes objects."""
+    """Reads and writes objects.
+
+    Attributes:
+        asks_both: a path is asked for as an object and as a directory at once. That costs a listing
+            where an object is found, and saves a round trip where none is.
+    """
+
+    asks_both: ClassVar[bool] = False
 
     @abstractmethod
     async def find(self, request: F, path: str) -> Info | None:
@@ -210,10 +218,16 @@ class FlatStore(ABC, Generic[F]):
 
     async def head(self, path: str) -> Info:
         request, files = self.asked("head", path), self._objects
-        info = await files.find(request, path) if path != "/" else None
+        if path != "/" and files.asks_both:
+            info, is_directory = await both(
+                lambda: files.find(request, path), lambda: files.is_directory(request, path)
+            )
+        else:
+            info = await files.find(request, path) if path != "/" else None
+            is_directory = info is None and await files.is_directory(request, path)
         if info is not None:
             return info
-        if not await files.is_directory(request, path):
+        if not is_directory:
             raise NotFoundError("head", path, "there is no such object")
         return Info(path, Kind.DIRECTORY)
 
@@ -224,9 +238,12 @@ class FlatStore(ABC, Generic[F]):
         if token or found.entries or found.itself or path == "/":
             return Page(tuple(found.entries), found.token)
         # Nothing was found: an empty folder, a file, or nothing.
-        if await files.has_empty_folder(request, path):
+        has_folder, file = await both(
+            lambda: files.has_empty_folder(request, path), lambda: files.find(request, path)
+        )
+        if has_folder:
             return Page(())
-        if await files.find(request, path) is not None:
+        if file is not None:
             raise PreconditionError("list", path, "is a file")
         raise NotFoundError("list", path, "there is no such directory")
 
