@@ -19,7 +19,7 @@ from asynccommit.commit.job.success import (
     read_success,
     summarise,
 )
-from asynccommit.errors import LeaseLostError, ManifestError, NotFoundError, StoreError
+from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.success import (
     MAX_SUCCESS_BYTES,
     decode_success,
@@ -36,7 +36,7 @@ async def prepare_success(run: CommitContext, plan: Plan) -> Info | None:
     written; ``write_success`` then writes it.
     """
     if run.options.mark_success and not run.options.diagnostics_directory:
-        with suppress(StoreError, LeaseLostError):
+        with suppress(Exception):  # raised again once the job is committed
             return await _write_temp(run, plan)
     return None
 

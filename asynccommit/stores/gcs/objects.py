@@ -87,6 +87,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
     async def is_directory(self, request: GcsRequest, path: str) -> bool:
         """Return whether ``path`` is a folder or a prefix of an object's name."""
         client = self._client
+        await client.need_layout(request)
         if client.hierarchical and path != "/":
             url = f"{client.folders}{client.encode(request, path)}%2F"
             answer = await client.ask(request, "GET", url, _FOUND)
