@@ -27,6 +27,7 @@ from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits, GcsService
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
+from tests.support.selection import amount
 from tests.support.storms import BUCKET, GCS_ROOT, STORM, Size, check, objects_of, run_job, upload
 
 SIZE = Size(tasks=10, files=100)
@@ -84,11 +85,13 @@ async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> 
 
 
 @pytest.mark.sample(1)
+@pytest.mark.more
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_every_job_ends_committed(first: int) -> None:
     """Every job ends committed, with every file there once and whole, and nothing else."""
-    settled = [run_virtual(storm(seed)) for seed in range(first, first + GROUP)]
+    count = amount("ASYNCCOMMIT_STORMS", quick=5, full=GROUP)
+    settled = [run_virtual(storm(seed)) for seed in range(first, first + count)]
 
     assert min(settled) > 0
 
