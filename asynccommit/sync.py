@@ -24,7 +24,7 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import Url, checked
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.runtime.at_exit import entered, leaving
+from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.loop_thread import submit
 
 __all__ = [
@@ -247,8 +247,9 @@ def _ask(ask: Callable[[Committer], Awaitable[T]], ref: JobRef) -> T:
 @contextmanager
 def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Enter and leave an asynchronous context on the engine's loop."""
-    value = submit(_enter(manager))
-    owner, number = os.getpid(), entered(lambda: submit(_leave(manager, GeneratorExit())))
+    with busy():
+        value = submit(_enter(manager))
+        owner, number = os.getpid(), entered(lambda: submit(_leave(manager, GeneratorExit())))
     try:
         yield value
     except BaseException as error:

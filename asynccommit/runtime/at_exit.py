@@ -18,7 +18,7 @@ from itertools import count
 _PATIENCE = 0.05
 _numbers = count()
 _open: dict[int, tuple[threading.Thread, Callable[[], object]]] = {}
-_being_left: dict[int, threading.Thread] = {}
+_busy: dict[int, threading.Thread] = {}
 _freeze: Callable[[], object] | None = None
 _watched = 0
 
@@ -32,16 +32,31 @@ def entered(leave: Callable[[], object]) -> int:
 
 
 @contextmanager
+def busy() -> Iterator[None]:
+    """Make the end of the program wait for what this thread does in the context.
+
+    If it is a daemon, nothing waits for it: the engine is stopped under it.
+    """
+    _watch()
+    number = next(_numbers)
+    _busy[number] = threading.current_thread()
+    try:
+        yield
+    finally:
+        _busy.pop(number, None)
+
+
+@contextmanager
 def leaving(number: int) -> Iterator[bool]:
     """Yield whether the block is open; if so, leave it in this context.
 
     A program that ends waits for what is done here, as for the block itself.
     """
-    _being_left[number] = threading.current_thread()
+    _busy[number] = threading.current_thread()
     try:
         yield _open.pop(number, None) is not None
     finally:
-        _being_left.pop(number, None)
+        _busy.pop(number, None)
 
 
 def when_threads_remain(freeze: Callable[[], object]) -> None:
@@ -59,7 +74,7 @@ def _watch() -> None:
     if _watched == os.getpid():
         return
     _watched = os.getpid()
-    _being_left.clear()
+    _busy.clear()
     _open.clear()  # a forked child leaves its parent's blocks alone
     import_module("concurrent.futures.thread")  # callbacks run in reverse order of registration
     register = getattr(threading, "_register_atexit", atexit.register)
@@ -79,16 +94,16 @@ def _leave_all(process: int) -> None:
             with suppress(BaseException), leaving(number) as is_open:
                 if is_open:
                     leave()
-    if (_open or _being_left) and _freeze is not None:
+    if (_open or _busy) and _freeze is not None:
         _freeze()
 
 
 def _is_awaited() -> bool:
-    """Return whether another thread is in a block, or leaves it just now.
+    """Return whether another thread is in a block, or waits for the engine.
 
     Only of those that are no daemons: Python waits for them itself, but after it has ended the
     thread pools, which is too late for what the block does.
     """
     own = threading.current_thread()
-    threads = [thread for thread, _ in list(_open.values())] + list(_being_left.values())
+    threads = [thread for thread, _ in list(_open.values())] + list(_busy.values())
     return any(t.is_alive() and not t.daemon for t in threads if t is not own)

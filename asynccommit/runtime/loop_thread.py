@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.runtime.at_exit import when_threads_remain
+from asynccommit.runtime.at_exit import busy, when_threads_remain
 
 T = TypeVar("T")
 
@@ -195,7 +195,8 @@ def _wait_for_the_end() -> None:
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run ``coroutine`` on the engine of this process and return its result."""
-    return engine().submit(coroutine)
+    with busy():
+        return engine().submit(coroutine)
 
 
 def _after_fork() -> None:

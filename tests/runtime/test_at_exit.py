@@ -93,6 +93,24 @@ def work():
 threading.Thread(target=work).start()
 ready.wait()
 """
+CALLING = """
+import asyncio, random, sys, threading
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
+
+address = parse_url(sys.argv[1])
+store, ready = open_store(address, StoreSettings(random.Random(1))), threading.Event()
+
+async def put():
+    ready.set()
+    await asyncio.sleep(0.5)
+    await asyncio.to_thread(print, "on a thread")
+    await store.put(f"{address.path}/file", b"x")
+
+threading.Thread(target=lambda: submit(put())).start()
+ready.wait()
+"""
 AWAITED = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +201,15 @@ def test_a_thread_that_python_waits_for(kind: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "main ends\ncommitted 20\n"
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def test_a_call_of_a_thread_that_python_waits_for(tmp_path: Path) -> None:
+    """A call outside of a block has its thread pools until it returns, too."""
+    words = [sys.executable, "-c", CALLING, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "on a thread\n")
+    assert (tmp_path / "file").exists()
 
 
 def test_a_thread_that_is_about_to_leave_its_block() -> None:
