@@ -193,7 +193,7 @@ def plan_job(
     committer: str | None = None,
     mode: Mode | str = Mode.APPEND,
 ) -> JobReport:
-    """Return what ``commit_job`` would do.
+    """Return the report that ``commit_job`` would return.
 
     Raises what ``commit_job`` would raise before it changes anything.
     """

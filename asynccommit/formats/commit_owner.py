@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The statement that an owner has taken a commit over.
+    """The claim of an owner that has taken a commit over.
 
     Attributes:
         epoch: number of this owner; the commit record is the claim of the first.

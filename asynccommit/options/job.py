@@ -1,7 +1,7 @@
 """Options of a commit, under the names that Hadoop gave them.
 
 Sources: the constants of Hadoop 3.5.0's manifest committer and FileOutputCommitter; those of the
-S3A committers are in ``upload_options``. Keys are accepted bare and with the prefix
+S3A committers are in ``options.uploads``. Keys are accepted bare and with the prefix
 ``spark.hadoop.``; our own keys also as ``spark.asynccommit.*``.
 """
 

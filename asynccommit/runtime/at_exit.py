@@ -33,7 +33,7 @@ def entered(leave: Callable[[], object]) -> int:
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """Make the end of the program wait for what this thread does in the context.
+    """Make the end of the program wait for what this thread does here.
 
     If it is a daemon, nothing waits for it: the engine is stopped under it.
     """

@@ -99,8 +99,10 @@ def _find_java() -> str:
 
 def _sources(spark: Spark) -> dict[str, str]:
     if spark.scala not in _SEQ:
-        known = " and ".join(_SEQ)
-        raise UnsupportedError(f"Spark with Scala {spark.scala} is not known, only {known}")
+        known = ", ".join(_SEQ)
+        raise UnsupportedError(
+            f"Spark with Scala {spark.scala} is not supported: expected one of {known}"
+        )
     folder = resources.files("asynccommit.spark") / "jvm"
     found = [file for file in folder.iterdir() if file.name.endswith(".java")]
     return {f.name: f.read_text("utf-8").replace("@SEQ@", _SEQ[spark.scala]) for f in found}

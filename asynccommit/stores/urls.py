@@ -158,7 +158,7 @@ class Under:
         return self._slow(uri)
 
     def head(self, uri: str) -> str | None:
-        """Return the text of the directory that ``uri`` begins with, if it does."""
+        """Return the directory with which ``uri`` begins, or ``None``."""
         return next(filter(uri.startswith, self._heads), None)
 
     @property

@@ -78,7 +78,9 @@ def test_missing_java_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 def test_unknown_scala_is_said() -> None:
     """A Spark for another Scala is refused by name."""
-    with pytest.raises(UnsupportedError, match=r"Scala 3\.3 is not known, only 2\.12 and 2\.13"):
+    with pytest.raises(
+        UnsupportedError, match=r"Scala 3\.3 is not supported: expected one of 2\.12, 2\.13"
+    ):
         compiled_jar(Spark("5.0.0", "3.3", "x", "java"))
 
 

@@ -96,8 +96,8 @@ class FileV1Committer(ManifestCommitter):
         """Rename the directory of a task attempt to that of the committed task.
 
         The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
-        given the commit messages. Raises ``CommitError``, also if the attempt has no directory: it
-        was made when the attempt was set up, and Hadoop takes it for a task without output.
+        given the commit messages. Raises ``CommitError``, also if the attempt has no directory. The
+        setup of the attempt creates it; Hadoop treats such an attempt as one without output.
         """
         run = self._run()
         self.layout.committed(task_id)  # raises for what is no task of this job

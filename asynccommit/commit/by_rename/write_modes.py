@@ -64,7 +64,7 @@ def find_targets(
         run: the commit under way.
         loaded: the files of the job.
         overwrite: decoded paths of the directories whose content will be replaced.
-        mode: replaces further ones.
+        mode: the write mode, which may replace further directories.
 
     Raises ``PreconditionError`` for a directory that cannot be replaced.
     """

@@ -26,7 +26,7 @@ class Slots:
         in_flight: parts of one file in memory at most, the one that is being filled among them.
 
     Raises:
-        OptionError: fewer than one.
+        OptionError: ``in_flight`` is less than 1.
     """
 
     def __init__(self, in_flight: int) -> None:

@@ -370,8 +370,6 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
         """Delete this job's files and abort its uploads.
 
-        Nothing is done if a commit has begun.
-
         If a commit has begun, everything is kept. A missing job is not an error: aborting twice, or
         after a success, changes nothing.
 

@@ -118,7 +118,7 @@ async def sweep(job: SourceJob, options: SourceOptions, *, running: bool = False
 
     Only one micro-batch runs at a time. An interrupted commit is undone, as its batch is in no log,
     or finished if it was decided. Without the location of its checkpoint, the jobs of a query are
-    unknown; then nothing is done. ``running`` as for ``jobs.abort``.
+    unknown, and nothing is done. See ``jobs.abort`` for ``running``.
     """
     if options.checkpoint is None:
         return

@@ -127,7 +127,9 @@ class Sas(AdlsAnonymous):
         pairs = [pair.partition("=")[::2] for pair in token.strip().lstrip("?").split("&")]
         known = {name: unquote(value) for name, value in pairs if name}
         if not known.get("sig"):
-            raise OptionError("the SAS token has no sig=...: give all of it, sv=...&...&sig=...")
+            raise OptionError(
+                "the SAS token has no sig=...: expected the whole token, sv=...&...&sig=..."
+            )
         self.suffix = "&".join(f"{name}={quote(value, safe='')}" for name, value in known.items())
         self._start, self._end = known.get("st", ""), known.get("se", "")
         self._secrets = (known["sig"],)

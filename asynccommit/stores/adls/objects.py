@@ -53,7 +53,7 @@ class AdlsObjects:
     """Reads, writes and moves files.
 
     Args:
-        client: what sends the requests.
+        client: sends the requests.
         new_id: a fresh unique name.
     """
 

@@ -124,7 +124,7 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
     def _no(
         self, request: GcsRequest, status: int, reason: str, message: str, detail: str
     ) -> StoreError:
-        """Judge a plain no."""
+        """Return the error for a refusal that is not about a condition."""
         kind: type[StoreError] = _kind(request, status)
         if status == 403:
             kind, detail = RejectedError, f"{detail}; it is under a hold: release it, then resume"

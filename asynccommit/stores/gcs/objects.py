@@ -48,7 +48,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
     """Reads and writes objects.
 
     Args:
-        client: what sends the requests.
+        client: sends the requests.
     """
 
     asks_both: ClassVar[bool] = True

@@ -99,7 +99,7 @@ class Door:
             return TokenResponse(path, await asyncio.to_thread(_read, path))
         answer = await self._send("GET", url, headers or {}, b"")
         if self._metadata and answer.headers.get("metadata-flavor") != "Google":
-            raise RefusedError(_server(url), answer.status, "it is not a metadata server")
+            raise RefusedError(_server(url), answer.status, "the server is not a metadata server")
         return self._answer(url, answer)
 
     async def _send(self, verb: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:

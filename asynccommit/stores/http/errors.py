@@ -121,7 +121,7 @@ class ErrorTranslator(ABC, Generic[R]):
         return short(self.credential.hide(text), self.room)
 
     def stranger(self, answer: Response, *, ours: bool = False) -> str:
-        """Describe a response that the service never gives.
+        """Describe a response that the service itself never sends.
 
         Args:
             answer: the response.

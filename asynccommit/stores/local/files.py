@@ -49,7 +49,7 @@ _FILE = Kind.FILE
 
 
 def head(path: str) -> Info:
-    """Answer ``Store.head``."""
+    """Return the facts of a path. See ``Store.head``."""
     info = _info(path, os.lstat(path))
     if info.is_dir:
         return info
@@ -58,7 +58,7 @@ def head(path: str) -> Info:
 
 
 def get(path: str, limit: int) -> bytes:
-    """Answer ``Store.get``."""
+    """Return the content of a file. See ``Store.get``."""
     with _open(path, "get") as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(limit + 1) if size <= limit else b""
@@ -139,7 +139,7 @@ def _open(path: str, op: str) -> IO[bytes]:
 
 
 def put(path: str, data: bytes, overwrite: bool) -> Info:
-    """Answer ``Store.put``: readers see all of the file or none of it."""
+    """Write a file: readers see all of it or nothing. See ``Store.put``."""
     with _written_aside("put", path, overwrite) as file:
         file.write(data)
         file.flush()
@@ -148,7 +148,7 @@ def put(path: str, data: bytes, overwrite: bool) -> Info:
 
 
 def copy(source: str, dest: str, overwrite: bool) -> None:
-    """Answer ``Store.copy``."""
+    """Copy a file. See ``Store.copy``."""
     with _open(source, "copy") as data, _written_aside("copy", dest, overwrite) as file:
         shutil.copyfileobj(data, file, 1 << 20)
 
@@ -223,7 +223,7 @@ def _was_removed(error: OSError) -> bool:
 
 
 def delete(path: str) -> None:
-    """Answer ``Store.delete``."""
+    """Delete a file or an empty directory. See ``Store.delete``."""
     mode = os.lstat(path).st_mode
     if S_ISDIR(mode):
         _remove_directory(path)
@@ -235,7 +235,7 @@ def delete(path: str) -> None:
 
 
 def delete_tree(path: str, check: Callable[[], object] | None = None) -> None:
-    """Answer ``Store.delete_tree``; links are removed, not followed.
+    """Delete a tree; links are removed, not followed.
 
     Args:
         path: what to delete.
@@ -253,7 +253,7 @@ def delete_tree(path: str, check: Callable[[], object] | None = None) -> None:
 
 
 def sync(path: str) -> None:
-    """Answer ``Store.sync``; a link to a directory stands for it."""
+    """Make a path durable. See ``Store.sync``."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except NotADirectoryError:

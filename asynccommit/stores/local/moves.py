@@ -30,7 +30,7 @@ def etag_of(stat: os.stat_result) -> str:
 def rename(
     source: str, dest: str, replace: bool, reach: Reach | None = None, etag: str | None = None
 ) -> None:
-    """Answer ``Store.rename``.
+    """Rename a file. See ``Store.rename``.
 
     Args:
         source: what to move.

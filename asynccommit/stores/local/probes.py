@@ -42,7 +42,7 @@ def _refuse_fixed(path: str, fixed: str, where: str) -> None:
 
 
 def _refuse_denied(path: str, parent: str, stat: os.stat_result, above: os.stat_result) -> None:
-    """Refuse what the user may not take out of its directory.
+    """Refuse a file that the user may not move out of its directory.
 
     A directory must be writable itself: the move changes its parent entry.
     """

@@ -43,12 +43,12 @@ class S3Endpoint:
 
     Attributes:
         bucket: its name.
-        region: what requests are signed for; empty before that is known.
+        region: the region for which requests are signed; empty until it is known.
         endpoint: scheme, host and port, if it is not AWS's own.
-        prefix: what begins every path at ``endpoint``: nearly always empty.
+        prefix: the beginning of every path at ``endpoint``; nearly always empty.
         path_style: whether the bucket is named by the path, not by the host.
-        scheme: of AWS's own.
-        variant: of AWS's own: ``-fips``, ``.dualstack``, both, or empty.
+        scheme: the scheme of AWS's endpoint.
+        variant: the variant of AWS's endpoint: ``-fips``, ``.dualstack``, both, or empty.
     """
 
     bucket: str

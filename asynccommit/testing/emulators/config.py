@@ -145,7 +145,7 @@ def check_account(account: object, key: object) -> None:
     except binascii.Error:
         usable = False
     if not usable:
-        raise OptionError(f"the key of account {account} is no base64")
+        raise OptionError(f"the key of account {account} is not valid base64")
 
 
 def read_share(text: str) -> float:

@@ -373,7 +373,7 @@ async def test_who_is_no_metadata_server_is_not_believed(make: Make) -> None:
     async with RawServer(script) as server:
         host = f"127.0.0.1:{server.port}"
         error = await failure(make(Identity("machine", SCOPE), {"GCE_METADATA_HOST": host}))
-    assert "it is not a metadata server" in error.detail
+    assert "the server is not a metadata server" in error.detail
 
 
 async def test_no_metadata_server_is_no_credentials(

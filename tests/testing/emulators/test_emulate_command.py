@@ -118,7 +118,7 @@ def test_port_in_use_is_named() -> None:
         (["--lost", "2"], "2%"),
         (["--config", "/nowhere/file.json"], "/nowhere/file.json cannot be read"),
         (["--account", "Mine"], "'Mine' is no account name"),
-        (["--key", "secret!"], "is no base64"),
+        (["--key", "secret!"], "is not valid base64"),
         (["--filesystem", "A"], "filesystem 'A'"),
         (["--address", "192.0.2.1"], "cannot listen on 192.0.2.1"),
     ],

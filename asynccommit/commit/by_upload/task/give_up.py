@@ -43,5 +43,5 @@ async def give_up(
 
 
 def uploads_of(commits: Iterable[PendingCommit]) -> list[tuple[str, str]]:
-    """Return path and upload id of each."""
+    """Return the path and the upload id of each pending commit."""
     return [(f"/{commit.key}", commit.upload_id) for commit in commits]

@@ -77,12 +77,12 @@ def _call(part: MultipartPart, outer: Mapping[str, str], read: Read) -> GcsCall:
     line, _, rest = part.body.partition(b"\n")
     words = line.decode("latin-1").split()
     if len(words) < 2:
-        raise malformed("A part holds no request.")
+        raise malformed("A part contains no request.")
     end, body = _head_end(rest)
     target = _path(words[1])
     call = read(words[0].upper(), target, {**outer, **read_headers(rest[:end])}, body)
     if call.route.op in _UNFIT:
-        raise malformed(f"{call.route.method} cannot be asked for in a batch.")
+        raise malformed(f"{call.route.method} is not allowed in a batch.")
     return call
 
 

@@ -138,7 +138,7 @@ class _Reading:
             self.on_message_complete()
 
     def on_message_complete(self) -> None:
-        """Record the end here; the parser discards the connection state next."""
+        """Record the end of the message before the parser discards the state."""
         if not self._done:
             self._done, self._keep_alive = True, self._parser.should_keep_alive()
 
