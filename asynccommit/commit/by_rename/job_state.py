@@ -32,7 +32,7 @@ async def is_committed(
     directory = directory_of(run)
     ended, committed = await both(lambda: directory.has_ended(run), lambda: _committed(run))
     trusting = trusting or (ended and not run.store.traits.fences)
-    if committed is not None and await _is_set_up(run, committed, trusting=trusting):
+    if committed is not None and await _is_set_up(run, committed, trusting=trusting, ended=ended):
         return False
     if ended:
         return True
@@ -84,9 +84,16 @@ async def _committed(run: CommitContext) -> list[Info] | None:
         return None
 
 
-async def _is_set_up(run: CommitContext, entries: Sequence[Info], *, trusting: bool) -> bool:
+async def _is_set_up(
+    run: CommitContext, entries: Sequence[Info], *, trusting: bool, ended: bool
+) -> bool:
+    """Return whether the job has been set up and not committed since.
+
+    A setup request that is executed late recreates the directories of a job that has ended, but no
+    owner file.
+    """
     if not trusting and not run.layout.shared:
-        return True
+        return not ended or bool(entries) or await is_there(run.store, run.layout.job_owner)
     names = [info.path.rpartition("/")[2] for info in entries]
     if any(map(run.layout.has_committed, names)):
         return True

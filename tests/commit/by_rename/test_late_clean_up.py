@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
@@ -13,7 +14,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport
-from tests.support.commits import At, Site, in_virtual_time
+from tests.support.commits import At, Dies, Site, in_virtual_time
 
 FILES = {"day=1/a": "1", "day=2/b": "2"}
 NEXT = {"day=1/a": "of the next run"}
@@ -78,3 +79,21 @@ async def test_a_clean_up_that_stood_still(site: Site) -> None:
     report = await job.commit_job()
     assert "left to the process" in str(report.warnings)
     assert [p for p in site.left() if p.endswith("-manifest.json")], (site.left(), report)
+
+
+async def test_a_setup_that_is_executed_after_the_end(site: Site) -> None:
+    """It brings directories of the job back, and the job is committed all the same."""
+    dies = Dies("delete_tree", "00.committed")
+    job = site.job(dies)
+    await job.setup_job()
+    message = await site.task(job, 0, FILES)
+    with suppress(BaseException):
+        await job.commit_job([message])
+    assert dies.dead
+    site.alive["1.one"] = False
+    other = site.job(process="3.three")
+    for path in other.layout.setup_dirs:
+        await other.store.mkdir(path)
+
+    assert (await other.commit_job([message])).already
+    assert (site.files(), site.left()) == (FILES, [])
