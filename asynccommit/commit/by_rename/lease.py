@@ -18,7 +18,13 @@ from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import TAKEN, lease_lost, reason
 from asynccommit.commit.hints import job_command
-from asynccommit.errors import CommitError, ExistsError, LeaseLostError, StoreError
+from asynccommit.errors import (
+    CommitError,
+    ExistsError,
+    LeaseLostError,
+    NotFoundError,
+    StoreError,
+)
 from asynccommit.formats.commit_owner import (
     Outcome,
     OwnerStop,
@@ -267,8 +273,8 @@ async def _write_stop(run: CommitContext, data: bytes) -> str:
     path = run.layout.stopped(run.identity.epoch)
     try:
         await run.store.put(path, data, overwrite=False)
-    except ExistsError:
-        return ""  # said before
+    except (ExistsError, NotFoundError):
+        return ""  # said before, or the job has ended and its directory is gone
     except StoreError as error:
         if not await _rename_to_stop(run, path):
             return str(error)

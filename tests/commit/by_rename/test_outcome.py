@@ -322,10 +322,11 @@ async def test_a_commit_after_a_failed_policy(site: Site) -> None:
     job = await site.ready(FILES, faults, workers=1, on_failure=OnFailure.ROLLBACK)
     with pytest.raises(CommitError):
         await job.commit_job()
-    with pytest.raises(CommitError):
+    with pytest.raises(CommitError, match="is now finished: run it again") as ended:
         await site.job().commit_job()
 
     assert site.files() == {}
+    assert "could not be recorded" not in str(ended.value)  # the job and its stop are gone
 
 
 async def test_others_are_not_touched_by_a_rollback(site: Site) -> None:
