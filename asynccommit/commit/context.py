@@ -101,6 +101,7 @@ class CommitContext:
         withdrawn: the commit gives way to another job.
         renamed: files that reached their destinations; too low if ``miscounted``.
         success: the URL of ``_SUCCESS``.
+        snapshot: the store with answers that were read at once, before the commit began.
     """
 
     environment: Environment
@@ -114,6 +115,7 @@ class CommitContext:
     renamed: int = 0
     miscounted: bool = False
     success: str | None = None
+    snapshot: Store | None = None
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 
@@ -146,8 +148,8 @@ class CommitContext:
 
     @property
     def store(self) -> Store:
-        """Return the destination's store."""
-        return self.environment.store
+        """Return the store of the destination, with the answers of a snapshot."""
+        return self.snapshot or self.environment.store
 
     @property
     def host(self) -> Host:

@@ -55,9 +55,9 @@ class Measured:
         self.host = host(0)
         self.weather = Weather()
         self.messages: list[TaskCommit] = []
-        account = AdlsAccount("sim", now=self.host.now, new_id=seeds.ids("account"))
-        account.create_filesystem("data")
-        options = {"account": account, "weather": self.weather}
+        self.account = AdlsAccount("sim", now=self.host.now, new_id=seeds.ids("account"))
+        self.account.create_filesystem("data")
+        options = {"account": self.account, "weather": self.weather}
         settings = StoreSettings(seeds.rng("store"), clock=self.host.clock)
         self.store: Store = wrap(SimStore(DEST, options), settings)
         self.job = ManifestCommitter(self.store, Layout(DEST, "job"), Options(), self.host)
@@ -86,9 +86,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (7, 7), (54, 37), 27),
-        (20, 4, 5, (15, 7), (87, 37), 27),
-        (200, 8, 10, (25, 7), (285, 43), 33),
+        (1, 1, 1, (7, 7), (46, 30), 20),
+        (20, 4, 5, (15, 7), (79, 30), 20),
+        (200, 8, 10, (25, 7), (277, 36), 26),
     ],
 )
 def test_the_budget_of_a_job(
@@ -128,12 +128,12 @@ def test_the_budget_of_a_setup() -> None:
 @pytest.mark.parametrize(
     "store, files, partitions, budget",
     [
-        ("gcs", 1, 1, (62, 40)),
-        ("gcs", 20, 5, (97, 40)),
-        ("gcs", 200, 10, (297, 46)),
-        ("gcs-hns", 1, 1, (72, 50)),
-        ("gcs-hns", 20, 5, (126, 51)),
-        ("gcs-hns", 200, 10, (406, 58)),
+        ("gcs", 1, 1, (51, 33)),
+        ("gcs", 20, 5, (86, 33)),
+        ("gcs", 200, 10, (286, 39)),
+        ("gcs-hns", 1, 1, (61, 43)),
+        ("gcs-hns", 20, 5, (115, 44)),
+        ("gcs-hns", 200, 10, (395, 51)),
     ],
 )
 def test_the_budget_of_a_commit_in_a_bucket(

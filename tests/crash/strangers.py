@@ -147,7 +147,8 @@ def judge(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
     had.pop(f"{DEST}/_SUCCESS", None)
     committed = story.said == {"committed"}
     if not story.said:
-        committed = bool(mine) and all(path in tree for path in mine)
+        whole = mine or story.files  # strangers may have written over each of its files
+        committed = all(tree.get(path, Item()).data == item.data for path, item in whole.items())
     stays = {p: had[p] for p in (story.scenario.kept if committed else had) if p in had}
     taken = {parent for path in stranger.last for parent in (path, *above(path))}
     kept = {

@@ -31,11 +31,12 @@ from asynccommit.commit.by_rename.recovery import (
     roll_back_job,
     status,
 )
+from asynccommit.commit.by_rename.snapshot import look_ahead
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.job.cleanup import CleanupResult
-from asynccommit.commit.job.publisher import AbortResult, Publisher
+from asynccommit.commit.job.publisher import AbortResult, Inputs, Publisher
 from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished, check_setup
 from asynccommit.commit.layout import TaskCommit
@@ -74,10 +75,15 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         self._overwrites = overwrites
 
     @asynccontextmanager
-    async def working(self, run: CommitContext, *, save: bool = True) -> AsyncIterator[None]:
+    async def working(
+        self, run: CommitContext, *, save: bool = True, inputs: Inputs | None = None
+    ) -> AsyncIterator[None]:
         """See ``Publisher.working``."""
-        async with reporting(run, stopped=say_stopped, save=save), pinned(run):
-            yield
+        async with reporting(run, stopped=say_stopped, save=save):
+            if inputs is not None:
+                run.snapshot = await look_ahead(run, inputs)
+            async with pinned(run):
+                yield
 
     def looking(self, run: CommitContext) -> AbstractAsyncContextManager[None]:
         """See ``Publisher.looking``."""
@@ -179,6 +185,7 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         Raises ``PreconditionError`` to give way to a newer job that touches directories to be
         replaced.
         """
+        run.snapshot = None
         async with await begin(run, plan, made_destination=made_destination):
             await began()
             await _withdraw_if_others(run, plan)

@@ -33,7 +33,7 @@ from asynccommit.commit.by_upload.steps import (
     status,
 )
 from asynccommit.commit.job.cleanup import CleanupResult
-from asynccommit.commit.job.publisher import AbortResult, Publisher
+from asynccommit.commit.job.publisher import AbortResult, Inputs, Publisher
 from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished
 from asynccommit.commit.layout import Layout, TaskCommit
@@ -48,7 +48,9 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
     """
 
     @asynccontextmanager
-    async def working(self, run: UploadContext, *, save: bool = True) -> AsyncIterator[None]:
+    async def working(
+        self, run: UploadContext, *, save: bool = True, inputs: Inputs | None = None
+    ) -> AsyncIterator[None]:
         """See ``Publisher.working``."""
         with at_work(run):
             async with reporting(run, stopped=self.stopped, save=save):

@@ -14,7 +14,7 @@ from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
 from asynccommit.commit.job.driver_liveness import DriverLiveness
 from asynccommit.commit.job.modes import is_replaced
-from asynccommit.commit.job.publisher import PlanT, Publisher, RunT, StateT
+from asynccommit.commit.job.publisher import Inputs, PlanT, Publisher, RunT, StateT
 from asynccommit.commit.job.reporting import report_ended, rolled_back_first, undo_half_way
 from asynccommit.commit.job.reports import has_report, report_on
 from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
@@ -212,7 +212,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         if made_destination is not None:
             self._made_destination = made_destination
         try:
-            async with self.publisher.working(run):
+            async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
                 report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
         except BaseException as error:
             await self._undo_if_wanted(run, error)

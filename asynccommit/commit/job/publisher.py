@@ -26,6 +26,20 @@ class AbortResult(NamedTuple):
     uploads: int = 0
 
 
+class Inputs(NamedTuple):
+    """The arguments of a commit.
+
+    Attributes:
+        tasks: the commit messages of the tasks; ``None`` if there are none.
+        mode: treatment of existing data at the destination.
+        overwrite: decoded paths of further directories whose content is replaced.
+    """
+
+    tasks: Sequence[TaskCommit] | None
+    mode: Mode
+    overwrite: Sequence[str]
+
+
 class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     """The part of a job commit that differs between renames and uploads.
 
@@ -35,12 +49,15 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     """
 
     @abstractmethod
-    def working(self, run: RunT, *, save: bool = True) -> AbstractAsyncContextManager[None]:
+    def working(
+        self, run: RunT, *, save: bool = True, inputs: Inputs | None = None
+    ) -> AbstractAsyncContextManager[None]:
         """Commit or resume in the block; raise failures as ``CommitError``.
 
         Args:
             run: the commit, or its dry run.
             save: write the failure into the report directory.
+            inputs: of a commit that may begin now.
         """
 
     def looking(self, run: RunT) -> AbstractAsyncContextManager[None]:

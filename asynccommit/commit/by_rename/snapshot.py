@@ -1,0 +1,48 @@
+"""The snapshot of a job that is about to be committed by renames.
+
+It is used for a job as its tasks have left it. Of any other, such as one whose commit has begun or
+that is being aborted, each question is asked by itself, in the order that recovery needs.
+"""
+
+from __future__ import annotations
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.publisher import Inputs
+from asynccommit.commit.job.snapshot import Snapshot, take_snapshot, view
+from asynccommit.commit.layout import JOB_OWNER, Layout
+from asynccommit.options.job import Mode
+from asynccommit.stores.base import Store
+
+_ORDINARY = {"manifests", "tasks", "absolute", "claims", "alive", JOB_OWNER}
+"""The names in the directory of a job attempt whose commit has not begun."""
+
+
+async def look_ahead(run: CommitContext, inputs: Inputs) -> Store | None:
+    """Return the store with a snapshot of what the commit asks first.
+
+    Return ``None`` where each question must be asked by itself: if paths may be links, if jobs
+    share a directory, or unless the job is as its tasks have left it. A destination whose content
+    is replaced is left out, as other jobs are looked for before it is listed.
+    """
+    layout, traits = run.layout, run.store.traits
+    if traits.links or layout.shared or not (traits.consistent_listing and traits.whole_listings):
+        return None
+    appends = inputs.mode is Mode.APPEND and not inputs.overwrite
+    dest = [layout.dest.path] if appends else []
+    tasks = inputs.tasks or ()
+    found = await take_snapshot(
+        run.store,
+        infos=dest,
+        listings=[layout.job_dir, layout.attempt_dir, layout.manifests_dir, *dest],
+        files=[layout.job_owner, *(layout.manifest(task.task_id) for task in tasks)],
+    )
+    return view(run.store, found) if _is_ordinary(found, layout) else None
+
+
+def _is_ordinary(found: Snapshot, layout: Layout) -> bool:
+    """Return whether nobody has begun to commit or to abort the job."""
+    attempts = found.listings.get(layout.job_dir) or {}
+    names = {path.rpartition("/")[2] for path in found.listings.get(layout.attempt_dir) or {}}
+    alone = [*attempts] == [layout.attempt_dir]
+    set_up = "manifests" in names and found.listings.get(layout.manifests_dir) is not None
+    return alone and set_up and names <= _ORDINARY
