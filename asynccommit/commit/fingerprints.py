@@ -3,18 +3,18 @@
 A fingerprint is Python's hash of a path or a tuple, so equal things have equal fingerprints and
 different ones almost never: a match must be checked exactly, a mismatch needs no check.
 Fingerprints are kept in partitions, which are written to an unnamed temporary file when they become
-many.
+many. A partition is made with its first fingerprint: most bags are small.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import IO, Self
 
 from asynccommit.commit.spill import discard, spill_error, unnamed_file
 
-_PARTITIONS = 256
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 IN_MEMORY = 1 << 21
 """Fingerprints held before they go to a file: 16 MB."""
@@ -34,8 +34,8 @@ class Fingerprints:
         self._directory = directory
         self._limit = in_memory
         self._held = 0
-        self._parts = [array("Q") for _ in range(_PARTITIONS)]
-        self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTITIONS)]
+        self._parts: defaultdict[int, array[int]] = defaultdict(_empty)
+        self._places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._file: IO[bytes] | None = None
 
     def add(self, things: Iterable[object]) -> None:
@@ -54,35 +54,38 @@ class Fingerprints:
     def repeated(self) -> set[int]:
         """Return the fingerprints that were added more than once."""
         found: set[int] = set()
-        for index in range(_PARTITIONS):
-            part = self._partition(index)
-            if len(seen := set(part)) != len(part):
-                found |= _more_than_once(part) if seen else set()
+        for part in map(self._partition, self._indexes()):
+            if len(set(part)) != len(part):
+                found |= _more_than_once(part)
         return found
 
     def common(self, other: Fingerprints) -> set[int]:
         """Return the fingerprints that are in both."""
         found: set[int] = set()
-        if self.count and other.count:
-            for index in range(_PARTITIONS):
-                found |= set(self._partition(index)).intersection(other._partition(index))
+        for index in self._indexes() & other._indexes():
+            found |= set(self._partition(index)).intersection(other._partition(index))
         return found
 
     def missing(self, other: Fingerprints) -> set[int]:
         """Return the fingerprints of this bag that are not in the other."""
         found: set[int] = set()
-        for index in range(_PARTITIONS):
+        for index in self._indexes():
             found |= set(self._partition(index)).difference(other._partition(index))
         return found
 
+    def _indexes(self) -> set[int]:
+        """Return the partitions that hold anything."""
+        return self._parts.keys() | self._places.keys()
+
     def _partition(self, index: int) -> array[int]:
+        held = self._parts.get(index, _empty())
         if self._file is None:
-            return self._parts[index]
-        whole = array("Q")
-        for position, count in self._places[index]:
+            return held
+        whole = _empty()
+        for position, count in self._places.get(index, ()):
             self._file.seek(position)
             whole.frombytes(self._file.read(count * 8))
-        whole.extend(self._parts[index])
+        whole.extend(held)
         return whole
 
     def _flush(self) -> None:
@@ -95,11 +98,10 @@ class Fingerprints:
         if self._file is None:
             self._file = unnamed_file(self._directory)
         position = self._file.seek(0, 2)
-        for index, part in enumerate(self._parts):
-            if part:
-                self._places[index].append((position, len(part)))
-                position += self._file.write(part.tobytes())
-                self._parts[index] = array("Q")
+        for index, part in self._parts.items():
+            self._places[index].append((position, len(part)))
+            position += self._file.write(part.tobytes())
+        self._parts.clear()
         self._held = 0
 
     def __enter__(self) -> Self:
@@ -110,7 +112,8 @@ class Fingerprints:
 
     def close(self) -> None:
         """Release all memory and the file."""
-        self._parts = [array("Q") for _ in range(_PARTITIONS)]
+        self._parts.clear()
+        self._places.clear()
         file, self._file = self._file, None
         discard(file)
 
@@ -118,6 +121,10 @@ class Fingerprints:
 def fingerprint(thing: object) -> int:
     """Return the fingerprint of one hashable thing."""
     return hash(thing) & _MASK
+
+
+def _empty() -> array[int]:
+    return array("Q")
 
 
 def _more_than_once(values: Iterable[int]) -> set[int]:

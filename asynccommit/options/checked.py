@@ -21,7 +21,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from asynccommit.errors import AsyncCommitError, OptionError, UrlError
@@ -29,6 +29,8 @@ from asynccommit.redact import redact
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_Fit = Callable[[Any], Any]
+"""Returns a value coerced to a hint. Raises ``_Unfit``."""
 
 _PLAIN = (str, bool, int, float, Enum, os.PathLike, type(None))
 _SHOWN = 100
@@ -92,12 +94,14 @@ class _Checked:
     Attributes:
         name: its name in messages.
         hint: its type, with ``Annotated``.
+        fit: returns a value coerced to the type.
         hidden: whether its value is never shown.
         error: class of the error raised for an invalid value.
     """
 
     name: str
     hint: Any
+    fit: _Fit
     hidden: bool = False
     error: type[AsyncCommitError] = OptionError
 
@@ -171,7 +175,7 @@ def _arguments(
 
 def _checked(place: _Checked, value: object, name: str) -> object:
     try:
-        return _fit(place.hint, value)
+        return place.fit(value)
     except _Unfit as unfit:
         shown = f"a {type(value).__name__}" if place.hidden else show(value)
         raise place.error(f"{name} is {shown}: expected {unfit}") from None
@@ -217,7 +221,8 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
 
 def _place(name: str, hint: Any, *, hide: bool = False) -> _Checked:
     marks = list(_marks(hint))
-    return _Checked(name, hint, hide or HIDDEN in marks, UrlError if URL in marks else OptionError)
+    error = UrlError if URL in marks else OptionError
+    return _Checked(name, hint, _fit(hint), hide or HIDDEN in marks, error)
 
 
 def _marks(hint: Any) -> typing.Iterator[object]:
@@ -242,77 +247,91 @@ def _is_union(hint: Any) -> bool:
 # --- fitting a value to a hint ---------------------------------------------------------------
 
 
-def _fit(hint: Any, value: Any, marks: Sequence[object] = ()) -> Any:
-    """Return ``value`` coerced to ``hint``. Raises ``_Unfit``."""
+def _fit(hint: Any, marks: Sequence[object] = ()) -> _Fit:
+    """Return the function that coerces a value to ``hint``."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _fit(parts[0], value, (*parts[1:], *marks))
+        return _fit(parts[0], (*parts[1:], *marks))
     if BUFFER in marks:
-        return _buffer(value)
+        return _buffer
     if _is_union(hint):
-        return _one_of(parts, value, marks)
+        return partial(_one_of, [_fit(part, marks) for part in parts])
     if hint in (Any, object) or isinstance(hint, TypeVar):
-        return value
+        return _anything
     if origin is Literal:
-        return _require(value in parts, value, f"one of {', '.join(map(repr, parts))}")
+        return _such(parts.__contains__, f"one of {', '.join(map(repr, parts))}")
     if origin is not None:
-        return _generic(origin, parts, value, marks)
+        return _generic(origin, parts, marks)
     if hint in (None, type(None)):
-        return _require(value is None, value, "None")
+        return _such(lambda value: value is None, "None")
     if issubclass(hint, Enum):
-        return _member(hint, value)
+        return partial(_member, hint)
     if hint in _READERS:
-        return _READERS[hint](value, marks)
+        return _READERS[hint](marks)
     if getattr(hint, "_is_protocol", False):
-        return _require(not isinstance(value, _PLAIN), value, f"a {hint.__name__}")
-    return _require(isinstance(value, hint), value, f"an instance of {hint.__name__}")
+        return _such(lambda value: not isinstance(value, _PLAIN), f"a {hint.__name__}")
+    return _instance(hint)
 
 
-def _require(fits: bool, value: T, expected: str) -> T:
-    if not fits:
-        raise _Unfit(expected)
+def _anything(value: Any) -> Any:
     return value
 
 
-def _one_of(parts: Sequence[Any], value: Any, marks: Sequence[object]) -> Any:
+def _such(fits: Callable[[Any], bool], expected: str) -> _Fit:
+    """Return the function that takes the values for which ``fits`` holds."""
+
+    def fit(value: Any) -> Any:
+        if not fits(value):
+            raise _Unfit(expected)
+        return value
+
+    return fit
+
+
+def _instance(kind: type) -> _Fit:
+    return _such(lambda value: isinstance(value, kind), f"an instance of {kind.__name__}")
+
+
+def _one_of(parts: Sequence[_Fit], value: Any) -> Any:
     """Return ``value`` coerced to the first part of a union that accepts it."""
     expected: list[str] = []
     for part in parts:
         try:
-            return _fit(part, value, marks)
+            return part(value)
         except _Unfit as unfit:
             expected.append(str(unfit))
     raise _Unfit(" or ".join(dict.fromkeys(expected)))
 
 
-def _generic(origin: Any, parts: Sequence[Any], value: Any, marks: Sequence[object]) -> Any:
+def _generic(origin: Any, parts: Sequence[Any], marks: Sequence[object]) -> _Fit:
     if origin is Callable:
-        return _require(callable(value), value, "a function")
+        return _such(callable, "a function")
     if issubclass(origin, os.PathLike):
-        return _text(value, (*marks, PATH))
+        return _text((*marks, PATH))
     if issubclass(origin, Mapping):
-        return _mapping(parts, value)
+        return partial(_mapping, _fit(parts[0]), _fit(parts[1]))
     if issubclass(origin, Sequence):
-        return _sequence(origin, parts, value)
-    return _require(isinstance(value, origin), value, f"an instance of {origin.__name__}")
+        return partial(_sequence, origin, _fit(parts[0]))
+    return _instance(origin)
 
 
-def _mapping(parts: Sequence[Any], value: Any) -> Any:
-    _require(isinstance(value, Mapping), value, "a mapping")
+def _mapping(key_of: _Fit, item_of: _Fit, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise _Unfit("a mapping")
     for key, item in value.items():
         try:
-            _fit(parts[0], key)
-            _fit(parts[1], item)
+            key_of(key)
+            item_of(item)
         except _Unfit as unfit:
             where = show(key) if isinstance(key, str) else "a key of it"
             raise _Unfit(f"{unfit} for {where} in a mapping") from None
     return value
 
 
-def _sequence(origin: type, parts: Sequence[Any], value: Any) -> Any:
-    fits = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-    _require(fits, value, "a list or tuple")
-    items = [_fit(parts[0], item) for item in value]
+def _sequence(origin: type, item_of: _Fit, value: Any) -> Any:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        raise _Unfit("a list or tuple")
+    items = list(map(item_of, value))
     same = all(map(operator.is_, items, value))
     if issubclass(origin, tuple):
         return value if same and isinstance(value, tuple) else tuple(items)
@@ -329,41 +348,51 @@ def _member(kind: type[Enum], value: Any) -> Enum:
     raise _Unfit(f"one of {', '.join(str(member.value) for member in kind)}")
 
 
-def _flag(value: Any, marks: Sequence[object]) -> bool:
-    return bool(_require(isinstance(value, bool), value, "True or False"))
+def _flag(marks: Sequence[object]) -> _Fit:
+    return _such(lambda value: isinstance(value, bool), "True or False")
 
 
-def _integer(value: Any, marks: Sequence[object]) -> int:
-    expected = f"a whole number{_bounds(marks) or ''}"
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        found = operator.index(value)
-    except TypeError:
-        raise _Unfit(expected) from None
-    return _inside(found if type(value) is not int else value, marks, expected)
+def _integer(marks: Sequence[object]) -> _Fit:
+    bounds = _bounds(marks)
+    expected = f"a whole number{bounds or ''}"
+
+    def fit(value: Any) -> int:
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            found = operator.index(value)
+        except TypeError:
+            raise _Unfit(expected) from None
+        return _inside(found if type(value) is not int else value, bounds, expected)
+
+    return fit
 
 
-def _number(value: Any, marks: Sequence[object]) -> float:
-    expected = f"a number{_bounds(marks) or ''}"
-    if type(value) is float:
-        return _inside(value, marks, expected)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise _Unfit(expected)
-    try:
-        found = float(value)
-    except (OverflowError, ValueError):
-        raise _Unfit(expected) from None
-    return _inside(found, marks, expected)
+def _number(marks: Sequence[object]) -> _Fit:
+    bounds = _bounds(marks)
+    expected = f"a number{bounds or ''}"
+
+    def fit(value: Any) -> float:
+        if type(value) is float:
+            return _inside(value, bounds, expected)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise _Unfit(expected)
+        try:
+            found = float(value)
+        except (OverflowError, ValueError):
+            raise _Unfit(expected) from None
+        return _inside(found, bounds, expected)
+
+    return fit
 
 
 _N = TypeVar("_N", int, float)
 
 
-def _inside(found: _N, marks: Sequence[object], expected: str) -> _N:
-    bounds = _bounds(marks)
-    fits = found == found if bounds is None else bounds.low <= found <= bounds.high
-    return _require(fits, found, expected)
+def _inside(found: _N, bounds: Within | None, expected: str) -> _N:
+    if not (found == found if bounds is None else bounds.low <= found <= bounds.high):
+        raise _Unfit(expected)
+    return found
 
 
 def _bounds(marks: Sequence[object]) -> Within | None:
@@ -378,16 +407,21 @@ def _buffer(value: Any) -> Any:
     return value
 
 
-def _text(value: Any, marks: Sequence[object]) -> str:
+def _text(marks: Sequence[object]) -> _Fit:
     path = PATH in marks or URL in marks
-    if path and isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if not isinstance(value, str):
-        raise _Unfit("a path or URL" if path else "text")
-    return value
+    expected = "a path or URL" if path else "text"
+
+    def fit(value: Any) -> str:
+        if path and isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if not isinstance(value, str):
+            raise _Unfit(expected)
+        return value
+
+    return fit
 
 
-_READERS: Mapping[Any, Callable[[Any, Sequence[object]], Any]] = {
+_READERS: Mapping[Any, Callable[[Sequence[object]], _Fit]] = {
     bool: _flag,
     int: _integer,
     float: _number,
