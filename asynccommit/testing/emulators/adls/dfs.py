@@ -24,7 +24,9 @@ from asynccommit.testing.emulators.adls.wire import (
     identity,
     paths_json,
 )
+from asynccommit.testing.models.adls.access import ACL_MODES, without_defaults
 from asynccommit.testing.models.adls.account import AdlsAccount, Filesystem, Node
+from asynccommit.testing.models.adls.listing import decode_token, encode_token
 from asynccommit.testing.models.adls.refusals import refusal
 
 Handler = Callable[[AdlsCall], bytes]
@@ -277,13 +279,14 @@ class Dfs:
         return self._wire.answer(call, 200, identity(node))
 
     def set_access_recursive(self, call: AdlsCall) -> bytes:
-        """Set access for a directory and everything below it, at once."""
-        account = self._accounts[call.account]
-        below, token = account.list(call.filesystem, call.path, recursive=True)
-        while token:
-            entries, token = account.list(call.filesystem, call.path, recursive=True, token=token)
-            below.extend(entries)
-        nodes = [_set_access(account, call, path) for path in (call.path, *(_[0] for _ in below))]
+        """Change the ACLs of a directory and everything below it, in pages."""
+        account, acl = self._accounts[call.account], call.headers.get("x-ms-acl", "")
+        mode = call.query.get("mode", "")
+        if mode not in ACL_MODES:
+            raise bad_parameter("mode", mode)
+        account.access_control(call.filesystem, call.path)
+        paths, token = _page_below(account, call)
+        nodes = [_change_below(account, call, path, mode, acl) for path in paths]
         directories = sum(node.is_dir for node in nodes)
         counts = {
             "directoriesSuccessful": directories,
@@ -291,7 +294,34 @@ class Dfs:
             "failureCount": 0,
             "failedEntries": [],
         }
-        return self._wire.answer(call, 200, _JSON, json.dumps(counts).encode())
+        lines = _JSON + _continuation(token)
+        return self._wire.answer(call, 200, lines, json.dumps(counts).encode())
+
+
+def _page_below(account: AdlsAccount, call: AdlsCall) -> tuple[list[str], str | None]:
+    """Return a page of a path with everything below it, and the next token."""
+    subject, token = f"acl {call.path}", call.query.get("continuation")
+    paths, more = [call.path], None
+    while True:
+        page = account.list(call.filesystem, call.path, recursive=True, token=more)
+        paths += [path for path, _ in page.entries if path != call.path]
+        more = page.token
+        if more is None:
+            break
+    if token:
+        last = decode_token(subject, token)
+        paths = paths[paths.index(last) + 1 :] if last in paths else []
+    size = _page(call, "maxrecords") or _PAGE
+    return paths[:size], encode_token(subject, paths[size - 1]) if paths[size:] else None
+
+
+def _change_below(account: AdlsAccount, call: AdlsCall, path: str, mode: str, acl: str) -> Node:
+    node = account.access_control(call.filesystem, path)
+    mine = acl if node.is_dir else without_defaults(acl)
+    if not mine and acl:
+        return node
+    where = (call.filesystem, path)
+    return account.set_access_control(*where, acl=mine or ",", mode=mode)
 
 
 def _set_access(account: AdlsAccount, call: AdlsCall, path: str) -> Node:

@@ -110,7 +110,8 @@ class AdlsAccount(Filesystems):
         if not path:  # inferred
             raise existing(root)
         check_path(path)
-        extra = None if attributes is None else access.extra_of(attributes)
+        if attributes is not None:
+            access.check_attributes(attributes)
         parent_path, _, name = path.rpartition("/")
         now = self._now()
         parent = find(root, parent_path) or self._make_parents(root, parent_path, conditions, now)
@@ -122,10 +123,13 @@ class AdlsAccount(Filesystems):
             check_held(None if node is None else node.lease, conditions.lease, now)
         if node is None:
             node = Node({} if directory else None, self._tick(now), now, token)
+            if attributes is not None or parent.extra is not None:
+                access.dress(node, attributes, parent)
             link(parent, name, node)
         else:
             self._make_again(node, directory, now, token)
-        node.extra = extra or node.extra
+            if attributes is not None or not directory:
+                access.dress(node, attributes, parent)
         return node
 
     def append(
@@ -368,17 +372,21 @@ class AdlsAccount(Filesystems):
         group: str | None = None,
         permissions: str | None = None,
         conditions: Conditions = NO_CONDITIONS,
+        mode: str = "set",
     ) -> Node:
-        """Change the given values; the etag stays the same (recorded)."""
+        """Change the given values; the etag stays the same (recorded).
+
+        ``mode`` is ``set``, ``modify`` or ``remove``, and says what to do with ``acl``.
+        """
         node = self.access_control(fs, path)
         self._check_change(node, conditions)
         if acl and permissions:
             raise refusal("InvalidHeaderValue")
-        extra = node.more()
         if permissions:
-            access.set_permissions(extra, permissions)
+            access.set_permissions(node, permissions)
         if acl:
-            access.set_acl(extra, acl)
+            access.ACL_MODES[mode](node, acl)
+        extra = node.more()
         extra.owner = owner or extra.owner
         extra.group = group or extra.group
         return node
@@ -414,7 +422,10 @@ class AdlsAccount(Filesystems):
             if node.children is None:
                 raise refusal("PathConflict")
             if name not in node.children:
-                link(node, name, Node({}, self._tick(now), now))
+                made = Node({}, self._tick(now), now)
+                if node.extra is not None:
+                    access.dress(made, None, node)
+                link(node, name, made)
             node = node.children[name]
         return node
 

@@ -142,8 +142,8 @@ class Node:
         """The access control list as text."""
         if self.extra is not None and self.extra.acl is not None:
             return self.extra.acl
-        text = self.permissions
-        return f"user::{text[:3]},group::{text[3:6]},other::{text[6:9]}"
+        user, group, other = plain_modes(self.permissions)
+        return f"user::{user},group::{group},other::{other}"
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -198,6 +198,12 @@ class Filesystem:
     def etag(self) -> str:
         """The etag, without quotes."""
         return f"0x{self.version:X}"
+
+
+def plain_modes(permissions: str) -> tuple[str, str, str]:
+    """Return the modes of user, group and other, without the sticky bit."""
+    other = permissions[6:9].replace("t", "x").replace("T", "-")
+    return permissions[:3], permissions[3:6], other
 
 
 def find(root: Node, path: str) -> Node | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 _TABLE = """
+400 InvalidAclEntries The access control list specified in the request is invalid.
 400 InvalidFlushPosition The uploaded data is not contiguous or the position query parameter
     value is not equal to the length of the file after appending the uploaded data.
 400 InvalidHeaderValue The value for one of the HTTP headers is not in the correct format.

@@ -192,3 +192,36 @@ def test_adlfs_makes_containers(lake_fs: Any) -> None:
     lake_fs.mkdir("other")
 
     assert "other" in [name.strip("/") for name in lake_fs.ls("", detail=False)]
+
+
+async def test_sdk_changes_acls_below_a_directory(lake: FileSystemClient) -> None:
+    """Set, update and remove, in batches; files have no default entries."""
+    for name in ("d/a", "d/e/b"):
+        await lake.get_file_client(name).create_file()
+    directory, file = lake.get_directory_client("d"), lake.get_file_client("d/e/b")
+    acl = "user::rwx,user:me:rwx,group::r-x,other::---,default:user:me:r--"
+
+    done = await directory.set_access_control_recursive(acl, batch_size=1)
+    first = (await file.get_access_control())["acl"]
+    await directory.update_access_control_recursive("user:you:r--", batch_size=3)
+    second = (await file.get_access_control())["acl"]
+    await directory.remove_access_control_recursive("user:me,default:user:me")
+    above = (await directory.get_access_control())["acl"]
+
+    counted = done["counters"]
+    assert (counted.directories_successful, counted.files_successful) == (2, 2)
+    assert first == "user::rwx,user:me:rwx,group::r-x,mask::rwx,other::---"
+    assert second == "user::rwx,user:me:rwx,user:you:r--,group::r-x,mask::rwx,other::---"
+    assert "user:me" not in above
+    assert "user:you:r--" in above
+
+
+async def test_sdk_changes_the_acl_of_one_file_as_recursive(lake: FileSystemClient) -> None:
+    """A file is all there is below itself."""
+    file = lake.get_file_client("a")
+    await file.create_file()
+
+    done = await file.set_access_control_recursive("user::rwx,group::---,other::---")
+
+    assert done["counters"].files_successful == 1
+    assert (await file.get_access_control())["permissions"] == "rwx------"
