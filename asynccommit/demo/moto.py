@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -89,6 +90,8 @@ def application() -> App:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     WSGIRequestHandler.protocol_version = "HTTP/1.1"  # Connections stay open, as S3's do.
     app, lock = DomainDispatcherApplication(create_backend_app), Lock()
+    # It lists 175 folders at each request to find the service that a host name is of.
+    app.get_backend_for_host = lru_cache(app.get_backend_for_host)  # type: ignore[method-assign]
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         with lock:
