@@ -37,6 +37,7 @@ async def aborted_twice(scenario: Scenario, kind: str) -> list[str]:
     return problems
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", [SMALLEST, FRESH], ids=str)
 def test_an_abort_is_ended_by_another(scenario: Scenario, kind: str) -> None:

@@ -484,6 +484,7 @@ async def dies_and_is_repeated(kind: str, crash: Crash, *, repeatable: bool) -> 
     return [f"{kind}, {crash}: {problem}" for problem in problems]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("repeatable", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_death_at_every_write(kind: str, repeatable: bool) -> None:
@@ -524,6 +525,7 @@ async def sleeps_and_is_replaced(kind: str, stop: Suspension) -> list[str]:
     return [f"{kind}, {stop}: {problem}" for problem in problems]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seconds", [LATER + 11.5, 4 * LATER])
 @pytest.mark.parametrize("kind", KINDS)
 def test_sleep_at_every_request(kind: str, seconds: float) -> None:

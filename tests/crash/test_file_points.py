@@ -69,7 +69,7 @@ def test_nobody_dies(scenario: Scenario) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.rotate("act")
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
@@ -85,7 +85,7 @@ def test_a_write_that_comes_late(scenario: Scenario, act: str) -> None:
     assert run_virtual(late_points(scenario, "adls", act)) == []
 
 
-@pytest.mark.rotate("first")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", [SMALLEST, WHOLE], ids=str)
 def test_a_second_crash(scenario: Scenario, first: str) -> None:

@@ -189,7 +189,7 @@ async def beside(kind: str, act: str, request: int) -> list[str]:
     return [] if seen(world) == BEFORE else [f"{request}: {seen(world)}, {said}, {committed}"]
 
 
-@pytest.mark.rotate("kind")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ["commit", "abort"])
 @pytest.mark.parametrize("kind", BUCKETS)
 def test_what_is_judged_is_what_is_deleted(kind: str, act: str) -> None:
@@ -391,7 +391,7 @@ async def woken(kind: str, number: int, *, dies: bool = False) -> list[str]:
     return [] if len(rows) <= 1 else [f"{kind}, write {number}: {rows}, {said}"]
 
 
-@pytest.mark.rotate("dies")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_attempt_wakes_beside_a_later_one(kind: str, dies: bool) -> None:

@@ -237,7 +237,7 @@ def bites(plant: Plant, check: Check, patch: pytest.MonkeyPatch) -> None:
     assert not [text for text in found if "TypeError" in text or "AttributeError" in text]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,7 @@ async def crashed(
             yield f"{job.scenario}: died {crash.when.value} write {crash.write}, {what}", there
 
 
+@pytest.mark.rotate("kind")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_nobody_dies(scenario: Scenario, kind: str) -> None:
@@ -111,7 +112,7 @@ async def points(
 
 
 @pytest.mark.more
-@pytest.mark.rotate("act")
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
@@ -119,7 +120,7 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> None:
@@ -129,7 +130,7 @@ def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> No
         assert run_virtual(points(scenario, kind, acts)) == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_that_no_host_tells_of(kind: str, act: str) -> None:
@@ -155,7 +156,7 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
     return problems
 
 
-@pytest.mark.rotate("act", "scenario")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", LATE_ONES, ids=str)
@@ -208,6 +209,7 @@ async def end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None
 
 
 @pytest.mark.sample(1)
+@pytest.mark.turn(0, 2)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 def test_a_second_crash_at_every_write(first: str) -> None:
@@ -216,7 +218,7 @@ def test_a_second_crash_at_every_write(first: str) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
@@ -224,7 +226,7 @@ def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
     """The same on Google Cloud Storage."""
@@ -263,7 +265,7 @@ async def points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> lis
     return problems
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", ON_DISK, ids=str)
 async def test_a_crash_at_every_write_on_disk(

@@ -52,7 +52,7 @@ async def races(scenario: Scenario, kind: str, act: str, count: int, seed: int =
     return problems
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("act", ["abort", "rollback", "resume", "commit"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", [SMALLEST, IN_THE_WAY, REPLACE_PARTITIONS], ids=str)

@@ -65,6 +65,7 @@ def test_no_seed_finds_anything_in_buckets(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
+@pytest.mark.turn(1, 2)
 def test_a_seed_is_the_same_everywhere() -> None:
     """Processes with other hash seeds send the same requests, at the same times, and end alike."""
     told = []
@@ -105,6 +106,7 @@ async def _committed(kind: str, seed: int | None) -> Tree:
     return world.tree()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_tasks_commit_at_once(kind: str) -> None:
     """Tasks that commit at once in a storm give what they give one after the other."""
@@ -126,6 +128,7 @@ async def _aborted(kind: str, seed: int) -> list[str]:
     return abortable(before, world.tree(), words=world.words)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_is_aborted(kind: str) -> None:
     """An aborted job leaves everything as it was, in a storm too."""

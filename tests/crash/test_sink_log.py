@@ -89,6 +89,7 @@ def on(kind: str, work: Callable[[ModelWorld], Awaitable[None]], seed: int = 0) 
 # --- crashes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_at_every_write(kind: str, when: When) -> None:
@@ -143,6 +144,7 @@ def test_a_crash_in_the_query_after_a_batch(kind: str) -> None:
 # --- races -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("queries", [("q", "q"), ("q", "p")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_writers_of_one_batch(kind: str, queries: tuple[str, str]) -> None:
@@ -231,6 +233,7 @@ def test_reading_while_batches_expire(kind: str) -> None:
 # --- lost answers ----------------------------------------------------------------------------
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("climate", [LOSSY, STORM], ids=["lossy", "storm"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_lost_answers(kind: str, climate: Climate) -> None:
@@ -280,6 +283,7 @@ DROPPED = Climate.from_json(
 """Every request is done long after its sender has given up."""
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("climate", [SILENCE, DROPPED], ids=["done", "late"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_abort_after_a_lost_answer(kind: str, climate: Climate) -> None:

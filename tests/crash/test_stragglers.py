@@ -201,6 +201,7 @@ def _committer(name: str, bucket: S3Bucket, policy: At, local: str) -> Committer
     return task_committer(name, store, local)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["magic", "directory"])
 def test_a_task_of_ours(name: str) -> None:
     """Whenever it is held while its job is aborted, it leaves no upload open."""

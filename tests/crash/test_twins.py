@@ -46,7 +46,7 @@ async def points(scenario: Scenario, kind: str, *, before: bool) -> list[str]:
     return problems
 
 
-@pytest.mark.rotate("scenario")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SOME, ids=str)
@@ -74,7 +74,7 @@ async def drawn(scenario: Scenario, kind: str, count: int) -> list[Meeting]:
 
 
 @pytest.mark.more
-@pytest.mark.rotate("scenario")
+@pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", [SMALLEST, REPLACE_PARTITIONS], ids=str)
@@ -99,6 +99,7 @@ def late_renames(kind: str) -> Check:
     return lambda: run_virtual(run())
 
 
+@pytest.mark.turn(0, 2)
 def test_a_rollback_that_leaves_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rename that names the other version comes late, if the rollback leaves that where it is."""
 

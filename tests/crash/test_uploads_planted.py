@@ -151,7 +151,7 @@ def _asleep() -> Coroutine[Any, Any, list[str]]:
     return asleep(SMALL, "rollback", after=True, sleeps=100)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "plant, check",
     [
@@ -182,6 +182,7 @@ def test_a_planted_bug_is_found(
     assert problems
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("check", [_points, _asleep], ids=lambda value: value.__name__.strip("_"))
 def test_nothing_is_planted(check: Check) -> None:
     """Without a bug neither check finds anything."""

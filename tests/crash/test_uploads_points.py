@@ -187,12 +187,14 @@ async def _later(job: Job, world: World, name: str) -> list[str]:
     return [] if before == after else [f"after {name} a late request changed what is there"]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario) -> None:
     """Scenarios 5, 28 and 34: resumed, it ends as undisturbed; rolled back, as before."""
     assert run_virtual(points(scenario, When.AFTER, None, TURNS)) == []
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_request_that_comes_late(scenario: Scenario) -> None:
     """What a dead driver has sent, and comes when all is over, changes nothing that is seen."""

@@ -217,6 +217,7 @@ async def visits(scenario: Scenario, kind: str = "adls") -> list[str]:
     return problems
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_living_owner_is_left_alone(kind: str) -> None:
     """Whoever comes by while the owner lives is told so, and writes nothing."""
@@ -245,6 +246,7 @@ def some(scenario: Scenario, kind: str, count: int) -> list[str]:
 
 
 @pytest.mark.sample(1)
+@pytest.mark.turn(1, 2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_meetings(kind: str) -> None:
@@ -252,7 +254,7 @@ def test_the_smallest_meetings(kind: str) -> None:
     assert some(SMALLEST, kind, EVERY if kind == "adls" else EVERY // 10) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
