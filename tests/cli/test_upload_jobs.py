@@ -174,6 +174,7 @@ def test_job_that_has_not_begun(bench: Bench, committer: str) -> None:
     assert bench.left() == (DONE, 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory"])
 def test_abort_finds_the_job(bench: Bench, committer: str) -> None:
     """Without its id: the uploads are aborted and its files are gone."""
@@ -185,6 +186,7 @@ def test_abort_finds_the_job(bench: Bench, committer: str) -> None:
     assert bench.json("abort")["code"] == 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
 def test_commit_that_was_cut_short_is_resumed(
     bench: Bench, s3_proxy_thread: MakeProxyThread, committer: str
@@ -225,6 +227,7 @@ def test_functions_find_the_job_too(
     assert bench.left() == (DONE, 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory"])
 def test_commit_that_was_cut_short_is_rolled_back(
     bench: Bench, s3_proxy_thread: MakeProxyThread, committer: str
@@ -256,6 +259,7 @@ def test_of_several_jobs_the_one_that_has_begun_is_resumed(
     assert bench.left()[1] == 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("where", ["staging", "local"])
 def test_staging_elsewhere_needs_to_be_named(
     bench: Bench, s3_proxy_thread: MakeProxyThread, where: str
@@ -347,6 +351,7 @@ def test_damaged_files_are_problems_of_their_job(bench: Bench) -> None:
 # --- inspect -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory"])
 def test_inspect_shows_sets_and_uploads(bench: Bench, committer: str) -> None:
     """What each task has, what would be completed, and how many uploads are open."""

@@ -110,7 +110,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind, error", PLACES)
 async def test_every_request_after_the_decision(kind: str, error: str, tmp_path: Path) -> None:
     """Whichever fails, and however: the job is committed, and whoever asks is told so."""
@@ -130,6 +130,7 @@ async def test_every_request_after_the_decision(kind: str, error: str, tmp_path:
         await site.close()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("error", UNFENCED)
 async def test_every_request_of_uploads_after_the_decision(error: str) -> None:
     """The same where uploads are completed."""

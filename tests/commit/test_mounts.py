@@ -90,7 +90,7 @@ async def _replace_mounts(root: str, kind: str, mode: str, place: str) -> str:
     return said
 
 
-@pytest.mark.rotate("place")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("place", ["day=2", "day=2/hour=3"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["tmpfs", "bind"])
@@ -122,6 +122,7 @@ async def _replace_other_places(root: str, how: str) -> str:
     return await refusal(job, dest)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("how", ["overwrite", "a file", "the marker", "in the way"])
 def test_a_mount_wherever_something_is_moved_aside(tmp_path: Path, how: str) -> None:
     """So it is with other directories to overwrite, files, the marker, and what is in the way."""
@@ -330,6 +331,7 @@ async def _as_another(root: str) -> str:
     return await refusal(await job_of(dest, NEW), dest, mode=Mode.REPLACE_PARTITIONS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "table, partition, why",
     [

@@ -125,6 +125,7 @@ def test_the_budget_of_a_setup() -> None:
     assert run_virtual(measure()) == ((9, 8), (2, 2))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "store, files, partitions, budget",
     [

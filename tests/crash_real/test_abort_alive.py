@@ -80,7 +80,7 @@ def command(verb: str, dest: Path, *words: str) -> tuple[int, dict[str, Any]]:
 NAMED = {"manifest": (), "file_v1": ("--committer", "file_v1")}
 
 
-@pytest.mark.rotate("committer")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", NAMED)
 @pytest.mark.parametrize("flags", [(), ("--rollback",)])
 def test_a_running_job_is_not_aborted(

@@ -176,7 +176,7 @@ async def _everywhere(root: str, what: str, mode: str, on_failure: str) -> list[
     raise AssertionError
 
 
-@pytest.mark.rotate("on_failure", "mode")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_failure", list(OnFailure))
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
 @pytest.mark.parametrize("what", ["space", "inodes"])

@@ -37,20 +37,21 @@ def kill_all(harness: Harness, kills: int = KILLS) -> None:
     assert harness.hits["inside"] >= kills // 4
 
 
+@pytest.mark.turn(1, 3)
 def test_kills_on_a_local_disk(tmp_path: Path) -> None:
     """The table is as after an undisturbed commit, or as before the job, at whichever moment."""
     kill_all(Harness(LocalPlace(tmp_path), random.Random(SEED)))
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(0, 3)
 def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
     with running_emulator() as emulator:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
 
 
-@pytest.mark.turn(1, 2)
 @pytest.mark.sample(1)
+@pytest.mark.turn(2, 3)
 @pytest.mark.parametrize("kind", ["flat", "hns"])
 def test_kills_on_a_bucket(kind: str) -> None:
     """The same on the emulator of Google Cloud Storage, half as often in each kind of bucket."""

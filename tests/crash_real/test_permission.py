@@ -27,6 +27,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_permission_lost_in_mid_commit(open_folder: Path, ending: str) -> None:
     """The commit names the file and how to go on; nothing is lost."""

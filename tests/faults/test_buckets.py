@@ -207,6 +207,7 @@ KEPT: dict[str, dict[str, object]] = {
 FREE: dict[str, object] = {"temporary_hold": False, "retention": None}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("why", KEPT)
 @pytest.mark.parametrize("scenario", JOBS, ids=str)
 @pytest.mark.parametrize("kind", GCS)
@@ -283,7 +284,7 @@ async def test_a_bucket_that_keeps_everything_is_seen_by_manifests(
         await job.commit_job()
 
 
-@pytest.mark.rotate("act")
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
 @pytest.mark.parametrize("why", KEPT)
 @pytest.mark.parametrize("kind", GCS)
@@ -375,6 +376,7 @@ NEEDED = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind, verb", NEEDED)
 @in_virtual_time
 async def test_a_permission_that_is_missing(kind: str, verb: str) -> None:
@@ -390,7 +392,7 @@ async def test_a_permission_that_is_missing(kind: str, verb: str) -> None:
     assert await Hand(job, world, "second").end("commit") == []
 
 
-@pytest.mark.rotate("act")
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind, verb", NEEDED)
 @in_virtual_time

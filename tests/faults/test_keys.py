@@ -110,7 +110,7 @@ def run(test: Coroutine[Any, Any, list[str]]) -> list[str]:
     return run_virtual(test)
 
 
-@pytest.mark.rotate("act")
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
 @pytest.mark.parametrize("kind", ["flat", "steps"])
 @pytest.mark.parametrize("scenario", [APPEND, IN_THE_WAY, REPLACE_PARTITIONS], ids=str)

@@ -91,6 +91,7 @@ async def storm(seed: int, mode: Mode, write: Write) -> None:
 
 
 @pytest.mark.more
+@pytest.mark.sample(3)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("write", [ours, others])
 @pytest.mark.parametrize("mode", KEPT)

@@ -16,6 +16,7 @@ from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.virtual_loop import run_virtual
+from tests.support.selection import amount
 from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, files_of, fill, run_job
 
 SIZE = Size(tasks=10, files=100)
@@ -47,11 +48,13 @@ async def storm(seed: int) -> int:
 
 
 @pytest.mark.sample(1)
+@pytest.mark.more
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_every_job_ends_committed(first: int) -> None:
     """Every job ends committed, with every file there once and whole, and nothing else."""
-    settled = [run_virtual(storm(seed)) for seed in range(first, first + GROUP)]
+    count = amount("ASYNCCOMMIT_STORMS", quick=5, full=GROUP)
+    settled = [run_virtual(storm(seed)) for seed in range(first, first + count)]
 
     assert min(settled) > 0
 

@@ -214,6 +214,7 @@ KINDS = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_alone_every_upload_ends_as_it_was_meant_to(kind: str, first: int) -> None:
@@ -222,6 +223,7 @@ def test_alone_every_upload_ends_as_it_was_meant_to(kind: str, first: int) -> No
     assert sum(sky.recover.recovered["complete_upload"] for sky in skies) > GROUP
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_of_two_attempts_one_becomes_the_file(first: int) -> None:
     """The other is told that something is there, and takes its upload away."""
@@ -229,6 +231,7 @@ def test_of_two_attempts_one_becomes_the_file(first: int) -> None:
         run_virtual(rivals(seed, FORGETS if seed % 2 else SMALL))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_two_drivers_of_the_same_uploads_agree(first: int) -> None:
     """Both are told that it is completed; one that was aborted is completed for nobody."""

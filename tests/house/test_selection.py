@@ -36,6 +36,11 @@ def test_sampled(seed): pass
 @pytest.mark.parametrize("kind", ["a", "b", "c"])
 def test_rotated(kind, act): pass
 
+@pytest.mark.rotate("store", keep=2)
+@pytest.mark.parametrize("store", range(5))
+@pytest.mark.parametrize("rule", ["a", "b"])
+def test_kept(rule, store): pass
+
 @pytest.mark.turn(0, 2)
 def test_even_days(): pass
 
@@ -71,14 +76,15 @@ def test_each_test_is_in_one_part(suite: Path) -> None:
 
     assert {*quick} | {*rest} == {*every}
     assert {*quick} & {*rest} == {"test_loop"}
-    assert len(quick) == 2 + 0 + 2 + 3 + 1
+    assert len(quick) == 2 + 0 + 2 + 3 + 4 + 1
 
 
 def test_a_case_of_each_other_parameter_is_kept(suite: Path) -> None:
-    """A rotated parameter has one value for each case of the others."""
-    rotated = [name for name in collected(suite, "quick", 1) if "rotated" in name]
+    """A rotated parameter has one value for each case of the others, or as many as are kept."""
+    names = sorted(collected(suite, "quick", 1))
 
-    assert sorted(name.partition("[")[2][0] for name in rotated) == ["a", "b", "c"]
+    assert [name[13] for name in names if name.startswith("test_rotated[")] == [*"abc"]
+    assert [name[10] for name in names if name.startswith("test_kept[")] == [*"aabb"]
 
 
 @pytest.mark.full

@@ -41,6 +41,7 @@ _OF_THE_MACHINE = {"memory", "real_seconds", "simulated"}
 
 
 @pytest.mark.sample(1)
+@pytest.mark.turn(1, 2)
 @pytest.mark.parametrize(
     "store, said",
     [("gcs", "gcs, 30 ms an answer, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],
@@ -60,6 +61,7 @@ def test_a_bucket_shows_what_its_ramp_costs(
     assert told["requests"]["move"] == 2_001
 
 
+@pytest.mark.turn(0, 2)
 def test_a_large_job_is_extrapolated(capsys: pytest.CaptureFixture[str]) -> None:
     """A job beyond the bound says so, in the text and to programs."""
     large = ["simulate", "--files", "10_000_000", "--tasks", "50_000", "--exact", "3_000", "-q"]

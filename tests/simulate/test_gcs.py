@@ -39,6 +39,7 @@ def _rename_at(setup: Setup, rate: float | None, latency: float = 0.01) -> Figur
     return run_commit(replace(setup, climate=Climate((), Latency(first=latency), limit)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("store", STORES)
 def test_every_file_is_moved_once(store: str) -> None:
     """In fair weather there is one move a file, besides that of the marker."""
@@ -65,6 +66,7 @@ def test_the_destination_holds_the_job_and_nothing_else(store: str) -> None:
 
 
 @pytest.mark.sample(1)
+@pytest.mark.turn(2, 3)
 @pytest.mark.parametrize("store, most", [("gcs", 1_000), ("gcs-hns", 8_000)])
 def test_a_cold_bucket_sets_the_pace(store: str, most: float) -> None:
     """Renames go as fast as a bucket takes writes that nobody asked for much yet."""
@@ -74,6 +76,7 @@ def test_a_cold_bucket_sets_the_pace(store: str, most: float) -> None:
     assert 0.9 * 4_000 / most < took < 1.1 * 4_000 / most + 2
 
 
+@pytest.mark.turn(0, 3)
 def test_a_warm_bucket_takes_more() -> None:
     """``limit`` is what the bucket takes now, and the store is told the same."""
     cold, warm, free = (_rename_at(SMALL, rate) for rate in (100, 400, None))
@@ -85,6 +88,7 @@ def test_a_warm_bucket_takes_more() -> None:
     assert cold.refused < 20
 
 
+@pytest.mark.turn(1, 3)
 def test_the_rate_grows_by_and_by() -> None:
     """The more a bucket is asked for, the more it takes, and the store goes with it."""
     setup = Setup(files=2_000, tasks=4, partitions=4, store="gcs", share=10 / 1_200)
@@ -126,7 +130,7 @@ async def _put(model: Gcs, files: int) -> list[bool]:
     return [isinstance(one, ThrottledError) for one in done]
 
 
-@pytest.mark.rotate("store")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", ["lossy", "throttled", "storm", "late"])
 def test_a_job_is_committed_in_every_weather(store: str, name: str) -> None:

@@ -22,6 +22,7 @@ from asynccommit.stores.local.store import LocalStore
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]
+pytestmark = pytest.mark.rotate("place", keep=2)
 
 PARTED = SourceOptions("/t", partition_by=("p",))
 

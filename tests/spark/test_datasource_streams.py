@@ -20,6 +20,7 @@ from asynccommit.streaming.log import Added, SinkLog
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]
+pytestmark = pytest.mark.rotate("place", keep=2)
 
 LOG = "_spark_metadata"
 

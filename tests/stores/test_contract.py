@@ -57,6 +57,7 @@ async def store(
     await opened.aclose()
 
 
+@pytest.mark.rotate("store", keep=4)
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 async def test_contract(rule: Rule, store: Store, tmp_path: Path) -> None:
     """The store keeps the rule."""

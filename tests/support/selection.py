@@ -2,7 +2,8 @@
 
 A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
 the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
-each case of the other parameters: others each day. Of long tests that resemble one another, those
+each case of the other parameters, or with ``rotate("act", keep=n)`` so many: others each day. Of
+long tests that resemble one another, those
 with ``turn(0, 3)``, ``turn(1, 3)`` and ``turn(2, 3)`` are in it every third day. A loop asks
 ``amount``, and the marker ``more`` runs its test in the rest again, with the full amount. A run
 says its day, and ``ASYNCCOMMIT_TEST_DAY`` repeats it.
@@ -56,11 +57,18 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
             groups[item.nodeid.partition("[")[0], _drawn_from(item)].append(item)
     numbers: Counter[str] = Counter()
     for (function, _), group in groups.items():
-        sample = group[0].get_closest_marker("sample")
-        count = min(sample.args[0] if sample else 1, len(group))
+        count = min(_count(group[0]), len(group))
         found.update(random.Random(f"{day()} {function} {numbers[function]}").sample(group, count))
         numbers[function] += 1
     return found
+
+
+def _count(item: pytest.Item) -> int:
+    """Return how many are drawn of the cases that an item is one of."""
+    if sample := item.get_closest_marker("sample"):
+        return int(sample.args[0])
+    rotate = item.get_closest_marker("rotate")
+    return int(rotate.kwargs.get("keep", 1)) if rotate else 1
 
 
 def _has_its_turn(item: pytest.Item) -> bool:
@@ -72,8 +80,8 @@ def _drawn_from(item: pytest.Item) -> object:
     """Return what the cases of a function have in common of which some are drawn."""
     if item.get_closest_marker("sample"):
         return None
-    if rotate := item.get_closest_marker("rotate"):
-        assert isinstance(item, pytest.Function)
+    rotate = item.get_closest_marker("rotate")
+    if rotate and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
         # Not every value can be compared or has a text; cases share the objects.
         return tuple((k, id(v)) for k, v in item.callspec.params.items() if k not in rotate.args)
     return item.nodeid

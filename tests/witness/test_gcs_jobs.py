@@ -15,7 +15,7 @@ from asynccommit.results import JobReport
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import asked, names, strike
 
-pytestmark = pytest.mark.usefixtures("in_a_hurry")
+pytestmark = [pytest.mark.usefixtures("in_a_hurry"), pytest.mark.rotate("place")]
 
 TASKS = 4
 DAYS = ("day=1/hour=a b%", "day=2/hour=é 日本")

@@ -60,7 +60,7 @@ async def cut(site: Site, kind: str, at: Dies, job_id: str, **options: Any) -> M
     return job
 
 
-@pytest.mark.rotate("after")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("kind", MODES)
 async def test_a_rollback_keeps_files_that_were_linked(disk: Site, kind: str, after: bool) -> None:
@@ -79,7 +79,7 @@ async def test_a_rollback_keeps_files_that_were_linked(disk: Site, kind: str, af
     assert 4 < skip < 29
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", MODES)
 async def test_a_rollback_that_is_repeated_keeps_them(disk: Site, kind: str) -> None:
     """A second rollback does not take what the first one has put back."""
@@ -98,7 +98,7 @@ async def test_a_rollback_that_is_repeated_keeps_them(disk: Site, kind: str) -> 
     assert 4 < skip < 39
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", MODES)
 async def test_a_resume_publishes_them(disk: Site, kind: str) -> None:
     """A resume does not take a file that is still to be moved aside for the new one."""

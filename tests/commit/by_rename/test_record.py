@@ -80,6 +80,7 @@ async def test_places_outside(site: Site) -> None:
 # --- one owner --------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("match", ["commit-plan", "commit-record"])
 @pytest.mark.parametrize("fate", ["dies", "fails", "ends", "lives"])
 async def test_another_begins_in_between(site: Site, match: str, fate: str) -> None:

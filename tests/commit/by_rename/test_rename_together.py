@@ -227,6 +227,7 @@ async def test_slow_renames_go_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(seen.alone) == 100 - 2 * requests
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("workers", [1, 100])
 @pytest.mark.parametrize("how", ["replaced", "changed in place", "gone"])
 async def test_a_source_is_looked_at_before_its_rename(

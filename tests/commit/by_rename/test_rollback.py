@@ -47,7 +47,7 @@ def written(site: Site) -> dict[str, str | None]:
     return site.tree(f"{DEST}/_temporary")
 
 
-@pytest.mark.rotate("after")
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("name, match", [("rename", "/table/"), ("mkdir", "/table/"), ("put", "")])
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS])
@@ -298,7 +298,7 @@ async def test_something_has_the_name_of_what_is_displaced(site: Site, link: boo
 # --- again, and late --------------------------------------------------------------------------
 
 
-@pytest.mark.rotate("after")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
 async def test_a_rollback_that_is_cut_short(site: Site, mode: Mode, after: bool) -> None:

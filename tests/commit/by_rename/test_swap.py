@@ -69,6 +69,7 @@ async def test_a_failure_before_the_swap_changes_nothing_to_see(site: Site) -> N
     assert {f"/table/{name}": text for name, text in site.files().items()} == OLD
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("skip", range(5))
 async def test_a_swap_that_is_cut_short(site: Site, skip: int, after: bool) -> None:

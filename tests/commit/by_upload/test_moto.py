@@ -32,6 +32,7 @@ async def left(url: str, bucket: str) -> tuple[dict[str, Info], int]:
         await store.aclose()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
 async def test_job_over_the_wire(moto_url: str, tmp_path: Path, committer: str) -> None:
     """Files of several parts, of one and of none, of any name: all are there, and nothing else."""

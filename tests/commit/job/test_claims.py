@@ -97,7 +97,7 @@ def racers(tmp_path: Path) -> Iterator[list[Racer]]:
         yield both
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("committer", ["manifest", "file_v1"])
 @pytest.mark.parametrize("what", ["job", "task"])

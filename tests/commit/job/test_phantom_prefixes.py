@@ -57,6 +57,7 @@ def linger(name: str, levels: int = 9) -> None:
     )
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("kind", sorted(DIRECTORIES))
 async def test_empty_prefixes_are_no_jobs(

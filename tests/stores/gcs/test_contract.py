@@ -46,6 +46,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[GcsStore]:
         await opened.aclose()
 
 
+@pytest.mark.rotate("store", keep=4)
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 async def test_contract(rule: Rule, store: Store) -> None:
     """The store keeps the rule."""

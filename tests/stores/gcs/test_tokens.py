@@ -304,6 +304,7 @@ async def test_the_end_counts_from_the_question(
 # --- what goes wrong -------------------------------------------------------------------------
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     "reply, again, message",
     [

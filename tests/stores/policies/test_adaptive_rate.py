@@ -28,6 +28,7 @@ def of(account: str) -> Adaptive:
     return Adaptive(Traits("store", account=account))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limit, seconds", [(1000, 20), (5000, 12)])
 def test_the_limit_is_reached_and_not_exceeded(limit: int, seconds: int) -> None:
     """After four seconds 98% of the limit are used, and under 0.5% of the requests refused."""
@@ -38,6 +39,7 @@ def test_the_limit_is_reached_and_not_exceeded(limit: int, seconds: int) -> None
 
 
 @pytest.mark.sample(1)
+@pytest.mark.turn(1, 2)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_clients_share_the_limit(seed: int) -> None:
     """Two processes on one account get half each, within a tenth of it."""
@@ -49,6 +51,7 @@ def test_two_clients_share_the_limit(seed: int) -> None:
     assert share(server.taken, 5, 25) > 0.98 * 2000
 
 
+@pytest.mark.turn(0, 2)
 def test_a_late_comer_gets_its_share() -> None:
     """A client that begins while another has the whole limit comes near to half of it."""
     server = Server(2000)
@@ -76,6 +79,7 @@ def test_a_limit_that_drops_is_settled_in_three_seconds() -> None:
     assert server.refusals(9, 14) < 0.01
 
 
+@pytest.mark.turn(1, 2)
 def test_a_limit_that_rises_is_settled_in_a_minute() -> None:
     """From 400 to 2,000 a second: after a minute the new limit is used."""
     server = Server(400)

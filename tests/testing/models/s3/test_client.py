@@ -65,6 +65,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MultipartStore]
     await opened.aclose()
 
 
+@pytest.mark.rotate("store", keep=4)
 @pytest.mark.parametrize("rule", FLAT_RULES, ids=name_of)
 async def test_contract(rule: Rule, store: MultipartStore) -> None:
     """The store keeps the rules of those without renames."""
@@ -72,6 +73,7 @@ async def test_contract(rule: Rule, store: MultipartStore) -> None:
     await rule(store, "/root")
 
 
+@pytest.mark.rotate("store", keep=4)
 @pytest.mark.parametrize("rule", MULTIPART_RULES, ids=lambda rule: rule.__name__)
 async def test_contract_of_uploads(rule: MultipartRule, store: MultipartStore) -> None:
     """The store keeps the rules of those that take files in parts."""
