@@ -158,6 +158,7 @@ class Traits:
         conditions_proven: this service is known to honour that condition; otherwise the service may
             ignore the condition, and callers must check it before they rely on it.
         atomic_put: ``put`` makes the whole file visible at once, and nothing before.
+        drafts: ``draft`` and a rename take fewer round trips than ``put``.
         recursive_delete: ``delete_tree`` is supported; otherwise use ``list_tree`` and
             ``delete_many``.
         bulk_delete: maximum number of files of one ``delete_many``; 0 if it is unsupported.
@@ -195,6 +196,7 @@ class Traits:
     conditional_put: bool = True
     conditions_proven: bool = True
     atomic_put: bool = False
+    drafts: bool = False
     recursive_delete: bool = True
     bulk_delete: int = 0
     conditional_delete: bool = True
@@ -407,6 +409,18 @@ class DirectoryStore(Store, Protocol):
 
         Of concurrent callers one succeeds. Raises ``ExistsError`` if ``path`` exists,
         ``PreconditionError`` if a parent is a file.
+        """
+        ...
+
+
+class DraftingStore(Store, Protocol):
+    """A store that can write a file ahead of its rename: ``Traits.drafts``."""
+
+    async def draft(self, folder: str, data: bytes) -> Info:
+        """Write a hidden file with a new name in the directory ``folder``.
+
+        Listings leave it out, and a rename makes it a file like any other. A repeated request
+        writes another file. A directory that is missing may be created.
         """
         ...
 

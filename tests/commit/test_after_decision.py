@@ -25,7 +25,8 @@ from asynccommit.options.job import Mode, Options
 from asynccommit.results import JobReport
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op
-from tests.support.commits import JOB, Site, open_site
+from tests.support.commits import JOB, Site, open_site, paths_of
+from tests.support.faults import method_of
 from tests.support.gcs_crashes import GcsWorld
 from tests.support.upload_jobs import ROOT, Scenario, alone, committer
 
@@ -64,7 +65,7 @@ class AfterDecision:
                 if self.count == self.at and self._error is not None:
                     raise self._error(op.name, op.path)
             answer = await call(op)
-            if op.name == "put" and "commit-outcome" in op.path:
+            if method_of(op) == "put" and "commit-outcome" in paths_of(op):
                 self._decided = True
             return answer
 

@@ -18,8 +18,9 @@ from asynccommit.options.job import Mode
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.testing.models.crashes import Crashed, Process
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.support.commits import DEST, Site
+from tests.support.commits import DEST, Site, paths_of
 from tests.support.crashes import SimWorld
+from tests.support.faults import method_of
 
 SEEDS = int(os.environ.get("ASYNCCOMMIT_SEEDS", "120"))
 PLACES = (
@@ -111,7 +112,7 @@ class Storm:
 
     async def _send(self, call: Call, op: Op) -> Any:
         answer = await call(op)
-        if op.name == "put" and op.path.endswith("/commit-record.json"):
+        if method_of(op) == "put" and paths_of(op).endswith("/commit-record.json"):
             self.others.safe = len(self.others.files)
         return answer
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename import flat_namespace, record
-from asynccommit.commit.by_rename.plan_file import drop_plan, save_plan
+from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
 from asynccommit.errors import CommitError
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver
@@ -50,9 +50,9 @@ class Crossing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._listed, self._refused, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._save, self._drop = save_plan, drop_plan
+        self._save, self._drop = PlanWriter.begin, drop_plan
         self._require = flat_namespace._require_record
-        monkeypatch.setattr(record, "save_plan", self._save_plan)
+        monkeypatch.setattr(PlanWriter, "begin", lambda *args: self._save_plan(*args))
         monkeypatch.setattr(record, "drop_plan", self._drop_plan)
         monkeypatch.setattr(flat_namespace, "_require_record", self._require_record)
 

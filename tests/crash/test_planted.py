@@ -24,7 +24,7 @@ from asynccommit.commit.by_rename import (
 )
 from asynccommit.commit.by_rename.load_manifests import identity
 from asynccommit.commit.by_rename.plan import Aside, Plan
-from asynccommit.commit.by_rename.plan_file import Saved, save_plan
+from asynccommit.commit.by_rename.plan_file import PlanWriter, Saved
 from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.success_marker import write_success
 from asynccommit.commit.context import CommitContext
@@ -154,7 +154,9 @@ def anybody_may(patch: pytest.MonkeyPatch) -> None:
 def two_outcomes(patch: pytest.MonkeyPatch) -> None:
     """Decide whatever was decided before."""
 
-    async def decide(run: CommitContext, ending: Any) -> None:
+    async def decide(run: CommitContext, ending: Any, *, after: Any = None) -> None:
+        if after is not None:
+            await after()
         decision = Decision(
             ending, run.identity.epoch, run.identity.owner_id, 0, run.identity.commit_id
         )
@@ -202,10 +204,10 @@ def strangers_lost(patch: pytest.MonkeyPatch) -> None:
 def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
     """Write a record that names no part of the plan, so that a resume has none."""
 
-    async def unsaved(run: CommitContext, plan: Plan, plan_id: str) -> Saved:
-        return Saved((), (await save_plan(run, plan, plan_id)).version)
+    def unsaved(writer: PlanWriter) -> Saved:
+        return Saved((), writer.version)
 
-    patch.setattr(record, "save_plan", unsaved)
+    patch.setattr(PlanWriter, "saved", property(unsaved))
 
 
 PLANTED: dict[str, tuple[Plant, Check]] = {
@@ -219,7 +221,10 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
     "resume that renames again": (resume_renames_all, points(SMALLEST, "resume")),
     "resume that trusts names": (resume_trusts_names, points(IN_THE_WAY, "resume")),
     "takeover of a living owner": (anybody_may, company),
-    "outcome not exclusive": (two_outcomes, encounters(SMALLEST)),
+    "outcome not exclusive": (
+        two_outcomes,
+        encounters(SMALLEST, which=lambda way: way.second == "rollback"),
+    ),
     "nothing restored": (nothing_restored, points(IN_THE_WAY, "rollback")),
     "deleted, not moved aside": (deleted_at_once, points(IN_THE_WAY, "rollback")),
     "strangers lost": (strangers_lost, points(REPLACE_PARTITIONS, "resume")),

@@ -23,7 +23,7 @@ from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.testing.models.crashes import Crashed, Process
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import EPOCH, LocalWorld, SimWorld
-from tests.support.faults import apart
+from tests.support.faults import apart, method_of
 
 JOB = "job_202601010000_0001"
 OTHER = "job_202601010000_0002"
@@ -265,7 +265,7 @@ class At:
         return acting
 
     def _due(self, op: Op) -> Callable[[], Awaitable[object]] | None:
-        if op.name != self.name or self.match not in paths_of(op):
+        if method_of(op) != self.name or self.match not in paths_of(op):
             return None
         if self.skip:
             self.skip -= 1
@@ -295,7 +295,7 @@ class Dies:
         """See ``Policy.around``."""
 
         async def mortal(op: Op) -> Any:
-            if not self.dead and op.name == self.name and self.match in paths_of(op):
+            if not self.dead and method_of(op) == self.name and self.match in paths_of(op):
                 self.dead = self.skip == 0
                 self.skip -= 1
                 if self.dead and self.after:
@@ -326,5 +326,9 @@ def paths_of(op: Op) -> str:
 
 
 def changes(seen: list[Op]) -> list[tuple[str, str]]:
-    """Return the requests that change something, with their paths."""
-    return [(op.name, paths_of(op)) for op in seen if op.writes]
+    """Return the requests that change something, with their paths.
+
+    A draft that is put in place is the write of its destination.
+    """
+    named = [(method_of(op), op) for op in seen if op.writes]
+    return [(name, paths_of(op) if name == op.name else op.args[1]) for name, op in named]

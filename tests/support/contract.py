@@ -23,7 +23,16 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.stores.base import BatchStore, BulkStore, DirectoryStore, Info, Kind, Move, Store
+from asynccommit.stores.base import (
+    BatchStore,
+    BulkStore,
+    DirectoryStore,
+    DraftingStore,
+    Info,
+    Kind,
+    Move,
+    Store,
+)
 from asynccommit.stores.tree import list_all, remove_tree, tree_pages, walk
 
 Rule = Callable[[Store, str], Awaitable[None]]
@@ -275,6 +284,23 @@ async def put_never_replaces_a_directory(store: Store, root: str) -> None:
     with pytest.raises(ExistsError):
         await store.put(f"{root}/d", b"", overwrite=False)
     assert (await store.head(f"{root}/d")).is_dir
+
+
+@rule
+async def a_draft_is_hidden_until_it_is_renamed(store: Store, root: str) -> None:
+    """It is complete, each has a name of its own, and its etag is that of the renamed file."""
+    if not store.traits.drafts:
+        return
+    drafting = cast(DraftingStore, store)
+    one, two = await drafting.draft(root, b"one"), await drafting.draft(root, b"")
+    assert one.path != two.path
+    assert one.path.rpartition("/")[0] == root
+    assert await names_in(store, root) == []
+    await store.rename(one.path, f"{root}/f", etag=one.etag)
+    assert await store.get(f"{root}/f", 100) == b"one"
+    assert (await store.head(f"{root}/f")).etag == one.etag
+    await store.rename(two.path, f"{root}/f", replace=True, etag=two.etag)
+    assert await store.get(f"{root}/f", 100) == b""
 
 
 @rule

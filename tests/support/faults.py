@@ -34,7 +34,7 @@ class Fault:
 
     def strikes(self, op: Op) -> bool:
         """Whether this request is to fail."""
-        if op.name != self.name or self.match not in " ".join(map(str, op.args[:2])):
+        if method_of(op) != self.name or self.match not in " ".join(map(str, op.args[:2])):
             return False
         if self.skip:
             self.skip -= 1
@@ -43,6 +43,12 @@ class Fault:
             return False
         self.struck += 1
         return True
+
+
+def method_of(op: Op) -> str:
+    """Return the store method of a request; a draft that is put in place counts as ``put``."""
+    is_draft = op.name == "rename" and "/.asynccommit-" in op.path
+    return "put" if is_draft else op.name
 
 
 class Faults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
+from typing import cast
 
 from asynccommit.commit.by_rename.attempt_files import delete_remains, delete_whole, refuse_asides
 from asynccommit.commit.by_rename.job_directory import JobDirectory
@@ -23,7 +24,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Decision, Outcome
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.runtime.concurrency import both
-from asynccommit.stores.base import Info
+from asynccommit.stores.base import DraftingStore, Info
 from asynccommit.stores.grant import granting, unchecked
 from asynccommit.stores.tree import is_there, list_all, list_if_there
 
@@ -57,9 +58,15 @@ class FencedDirectory(JobDirectory):
     async def write(self, run: CommitContext, path: str, data: bytes) -> Info:
         """See ``JobDirectory.write``.
 
-        A place that was taken over has no directory for it.
+        A place that was taken over has no directory for it. The result tells its path, which is
+        another one where it is renamed anyway.
         """
-        return await run.store.put(path, data)
+        if not run.store.traits.drafts:
+            return await run.store.put(path, data)
+        place = path.rpartition("/")[0]
+        if not (await run.store.head(place)).is_dir:
+            raise lease_lost(run)
+        return await cast(DraftingStore, run.store).draft(place, data)
 
     async def take_back(self, run: CommitContext, path: str) -> None:
         """See ``JobDirectory.take_back``.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from asynccommit.commit.by_rename.directory_of import directory_of
+from asynccommit.commit.by_rename.drafts import draft, put_new
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.status import read_decision
@@ -14,9 +17,12 @@ from asynccommit.errors import (
     ExistsError,
     LeaseLostError,
     OutcomeUnknownError,
+    StoreError,
 )
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Decision, Outcome, encode_decision
 from asynccommit.formats.commit_record import is_blank
+from asynccommit.runtime.concurrency import both
+from asynccommit.stores.base import Info
 from asynccommit.stores.tree import read_if_there
 
 _TRIES = 3
@@ -39,10 +45,17 @@ def _read(run: CommitContext, data: bytes) -> Decision | None:
     return None if is_blank(data) else read_decision(data, run.layout, run.identity.commit_id)
 
 
-async def decide(run: CommitContext, outcome: Outcome) -> None:
+async def decide(
+    run: CommitContext, outcome: Outcome, *, after: Callable[[], Awaitable[None]] | None = None
+) -> None:
     """Record that the commit ends with ``outcome``.
 
     The same decision may be recorded again.
+
+    Args:
+        run: the owner.
+        outcome: how its commit ends.
+        after: what must succeed before; the outcome is written ahead meanwhile.
 
     Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
     """
@@ -53,10 +66,17 @@ async def decide(run: CommitContext, outcome: Outcome) -> None:
         int(run.host.now() * 1000),
         run.identity.commit_id,
     )
-    run.check_lease()
-    await require_place(run)
+
+    async def ready() -> None:
+        if after is not None:
+            await after()
+        run.check_lease()
+        await require_place(run)
+
+    data = encode_decision(decision)
+    ahead, _ = await both(lambda: draft(run, data), ready)
     with run.meter.timed("job_stage_decide_outcome"):
-        await _write(run, decision)
+        await _write(run, decision, data, ahead)
         if not run.store.traits.fences:
             run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
             await _require_still(run)
@@ -78,11 +98,11 @@ async def _require_still(run: CommitContext) -> None:
         raise
 
 
-async def _write(run: CommitContext, decision: Decision) -> None:
-    data, error = encode_decision(decision), None
-    for _ in range(_TRIES):
+async def _write(run: CommitContext, decision: Decision, data: bytes, ahead: Info | None) -> None:
+    error: StoreError | None = None
+    for number in range(_TRIES):
         try:
-            await run.store.put(run.layout.outcome, data, overwrite=False)
+            await put_new(run, run.layout.outcome, data, None if number else ahead)
             return
         except (ExistsError, OutcomeUnknownError) as problem:
             error = problem

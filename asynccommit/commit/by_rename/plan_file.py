@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from asynccommit.commit.by_rename.drafts import draft, put_new
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.context import CommitContext
@@ -24,7 +25,7 @@ from asynccommit.formats.commit_plan import (
     encode_chunk,
 )
 from asynccommit.formats.commit_record import CommitRecord
-from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import remove_file
 
 T = TypeVar("T")
@@ -37,26 +38,53 @@ class Saved(NamedTuple):
     version: str | None
 
 
-async def save_plan(run: CommitContext, plan: Plan, plan_id: str) -> Saved:
-    """Write the plan below the job attempt's directory."""
-    digests: list[str] = []
+@dataclass(slots=True)
+class PlanWriter:
+    """Writes a plan below the job attempt's directory, in chunks.
+
+    Each chunk is written when the next one is known. So the digests of all chunks are known before
+    the last one is written.
+
+    Attributes:
+        run: the commit under way.
+        plan_id: names the plan.
+        digests: of the chunks so far.
+        version: the etag of the first chunk, once it is written.
+    """
+
+    run: CommitContext
+    plan_id: str
+    digests: list[str] = field(default_factory=list)
     version: str | None = None
-    async for chunk in _chunks(run.layout, plan, plan_id):
-        info, data = await _save(run, chunk)
-        version = info.etag if chunk.index == 0 else version
-        digests.append(digest(data))
-    if not digests and not run.store.traits.fences:  # a record without a plan counts for nothing
-        info, data = await _save(run, PlanChunk(plan_id, 0))
-        return Saved((digest(data),), info.etag)
-    return Saved(tuple(digests), version)
+    _held: bytes = b""
 
+    async def begin(self, plan: Plan) -> None:
+        """Write all chunks but the last one."""
+        async for chunk in _chunks(self.run.layout, plan, self.plan_id):
+            await self._write(chunk)
+        if not self.digests and not self.run.store.traits.fences:
+            await self._write(PlanChunk(self.plan_id, 0))  # the record needs a plan
 
-async def _save(run: CommitContext, chunk: PlanChunk) -> tuple[Info, bytes]:
-    data = encode_chunk(chunk, files_checked=True)
-    path = run.layout.plan(chunk.plan_id, chunk.index)
-    info = await run.store.put(path, data, overwrite=False)
-    await make_durable(run, path)
-    return info, data
+    async def _write(self, chunk: PlanChunk) -> None:
+        await self.finish()
+        self._held = encode_chunk(chunk, files_checked=True)
+        self.digests.append(digest(self._held))
+
+    async def finish(self) -> None:
+        """Write the chunk that is held, if there is one."""
+        if not self._held:
+            return
+        index = len(self.digests) - 1
+        path = self.run.layout.plan(self.plan_id, index)
+        info = await put_new(self.run, path, self._held, await draft(self.run, self._held))
+        await make_durable(self.run, path)
+        self.version = info.etag if index == 0 else self.version
+        self._held = b""
+
+    @property
+    def saved(self) -> Saved:
+        """Return what the commit record says of the plan."""
+        return Saved(tuple(self.digests), self.version)
 
 
 async def drop_plan(run: CommitContext, plan_id: str, chunks: int) -> None:

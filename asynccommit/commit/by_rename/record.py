@@ -9,9 +9,9 @@ undo the commit, whatever tasks write afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, cast
 
@@ -19,11 +19,12 @@ from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborte
 from asynccommit.commit.by_rename.conflicts import places_of
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.directory_of import directory_of
+from asynccommit.commit.by_rename.drafts import discard, draft, put_new
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
-from asynccommit.commit.by_rename.plan_file import Saved, drop_plan, save_plan
+from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
 from asynccommit.commit.by_rename.status import PLAN_VERSION
@@ -49,12 +50,13 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
     CommitRecord,
+    Owner,
     digest_of,
     encode_record,
     is_blank,
 )
 from asynccommit.options.job import Options
-from asynccommit.runtime.concurrency import both
+from asynccommit.runtime.concurrency import both, together
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there, list_all, list_if_there, remove_files
 
@@ -83,51 +85,107 @@ async def begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Le
 
 
 async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Lease:
-    plan_id = run.host.new_id()
     if run.layout.shared:  # the job attempt may have no directory yet
         await _make_place(run, plan)
-        saved = await save_plan(run, plan, plan_id)
-    else:
-        _, saved = await both(lambda: _make_place(run, plan), lambda: save_plan(run, plan, plan_id))
-    record = _record(run, plan, plan_id, saved, made_destination=made_destination)
-    try:
-        return await _become_owner(run, record, plan)
-    except Exception as error:
-        # Not when nobody can tell whether the record was written: then the plan is needed.
-        refused = isinstance(error, OwnedError | PreflightError)
-        if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
-            await drop_plan(run, plan_id, len(saved.digests))
-            if not run.store.traits.fences:
-                await remove_bare(run)  # the plan has brought them along, if the job was aborted
-        raise
-
-
-async def _become_owner(run: CommitContext, record: CommitRecord, plan: Plan) -> Lease:
-    run.identity.owner_id = record.owner.id
+    saving = PlanWriter(run, run.host.new_id())
+    await saving.begin(plan)
+    beginning = _Beginning(run, plan, saving, owner_of(run), made_destination)
+    run.identity.owner_id = beginning.owner.id
     lease = Lease(run)  # before the look: a driver that stood still since then sends no record
     try:
-        await _refuse_another_run(run, plan)
-        await _require_driver(run)
-        await make_durable(run, run.layout.attempt_dir)
-        info = await _write(run, encode_record(record))
-        run.identity.epoch, run.identity.manifests = 1, record.manifests
-        taken, others = await both(
-            lambda: directory_of(run).take_manifests(run), lambda: begun_attempts(run, others=True)
-        )
-        if not taken or not await _is_whole(run, plan):
-            if await _withdraw(run, info):
-                run.identity.commit_id = ""
-                await clean_up_aborted(run)
-            raise _aborted(run)
-        if run.layout.shared:
-            await _refuse_replaced(run, plan, info)
-        if others:
-            await _withdraw(run, info)
-            refuse_other_attempts(run, others)
-    except BaseException:
+        await _become_owner(beginning, await beginning.prepare())
+    except BaseException as error:
         lease.forget()
+        if isinstance(error, Exception):
+            await _forget_plan(beginning, error)
         raise
     return lease
+
+
+async def _forget_plan(beginning: _Beginning, error: Exception) -> None:
+    """Delete the plan, unless nobody can tell whether its record was written."""
+    run, saving = beginning.run, beginning.saving
+    await discard(run, beginning.ahead)
+    refused = isinstance(error, OwnedError | PreflightError)
+    if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
+        await drop_plan(run, saving.plan_id, len(saving.digests))
+        if not run.store.traits.fences:
+            await remove_bare(run)  # the plan has brought them along, if the job was aborted
+
+
+@dataclass(slots=True)
+class _Beginning:
+    """What is done before the record is written.
+
+    Attributes:
+        run: the commit.
+        plan: the planned changes.
+        saving: writes the plan.
+        owner: this process.
+        made_destination: whether the destination was not there before this job.
+        ahead: the draft of the record.
+    """
+
+    run: CommitContext
+    plan: Plan
+    saving: PlanWriter
+    owner: Owner
+    made_destination: bool
+    ahead: Info | None = None
+    _drafted: bytes = b""
+
+    async def prepare(self) -> bytes:
+        """Save the plan, look at the job once more, and return the record.
+
+        Where the record is put in place by a rename, which needs the job's own directory, and where
+        checks after the record tell more, that is done at once.
+
+        Raises ``PreflightError``, ``OwnedError`` or ``CommitError`` if the job is not the one that
+        was read.
+        """
+        run, traits = self.run, self.run.store.traits
+        at_once = traits.drafts or not traits.fences
+        steps: list[Callable[[], Awaitable[None]]] = [self.saving.finish]
+        if not run.layout.shared:
+            steps.append(lambda: _make_place(run, self.plan))
+        if at_once:
+            steps.append(lambda: _look_again(run, self.plan))
+        if traits.drafts:
+            steps.append(self._write_ahead)
+        await together(*steps)
+        if not at_once:
+            await _look_again(run, self.plan)
+        return self._drafted or encode_record(_record(self))
+
+    async def _write_ahead(self) -> None:
+        self._drafted = encode_record(_record(self))
+        self.ahead = await draft(self.run, self._drafted)
+
+
+async def _look_again(run: CommitContext, plan: Plan) -> None:
+    await _refuse_another_run(run, plan)
+    await _require_driver(run)
+
+
+async def _become_owner(beginning: _Beginning, record: bytes) -> None:
+    run, plan = beginning.run, beginning.plan
+    await make_durable(run, run.layout.attempt_dir)
+    info = await _write(run, record, beginning.ahead)
+    run.identity.epoch = 1
+    run.identity.manifests = digest_of(plan.loaded.tasks, plan.loaded.digests)
+    taken, others = await both(
+        lambda: directory_of(run).take_manifests(run), lambda: begun_attempts(run, others=True)
+    )
+    if not taken or not await _is_whole(run, plan):
+        if await _withdraw(run, info):
+            run.identity.commit_id = ""
+            await clean_up_aborted(run)
+        raise _aborted(run)
+    if run.layout.shared:
+        await _refuse_replaced(run, plan, info)
+    if others:
+        await _withdraw(run, info)
+        refuse_other_attempts(run, others)
 
 
 async def _make_place(run: CommitContext, plan: Plan) -> None:
@@ -268,20 +326,14 @@ def _aborted(run: CommitContext) -> CommitError:
     return CommitError(run.layout.job_id, run.meter.stage, (), text)
 
 
-def _record(
-    run: CommitContext,
-    plan: Plan,
-    plan_id: str,
-    saved: Saved,
-    *,
-    made_destination: bool,
-) -> CommitRecord:
+def _record(beginning: _Beginning) -> CommitRecord:
+    run, plan, saved = beginning.run, beginning.plan, beginning.saving.saved
     loaded, options = plan.loaded, run.options
     return CommitRecord(
         job_id=run.layout.job_id,
         attempt=run.layout.attempt,
         started_ms=int(run.host.now() * 1000),
-        owner=owner_of(run),
+        owner=beginning.owner,
         lease=lease_of(run),
         files=loaded.files,
         bytes=loaded.bytes,
@@ -297,8 +349,8 @@ def _record(
             **({RECORDED: run.layout.kind} if run.layout.shared else {}),
             **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
         },
-        made_destination=made_destination,
-        plan_id=plan_id,
+        made_destination=beginning.made_destination,
+        plan_id=beginning.saving.plan_id,
         plan=saved.digests,
         outside=_outside(run, plan),
     )
@@ -311,11 +363,11 @@ def _outside(run: CommitContext, plan: Plan) -> tuple[str, ...]:
     return tuple(outermost([p for p in touched - dest if not p.startswith(inside)]))
 
 
-async def _write(run: CommitContext, data: bytes) -> Info:
+async def _write(run: CommitContext, data: bytes, ahead: Info | None) -> Info:
     run.act_for(sha256(data).hexdigest())
     run.phase = Phase.CHANGING
     try:
-        info = await _put(run, data)
+        info = await _put(run, data, ahead)
     except ExistsError as error:
         run.phase = Phase.PLANNING
         raise _owned(run) from error
@@ -334,11 +386,11 @@ async def _write(run: CommitContext, data: bytes) -> Info:
     return info
 
 
-async def _put(run: CommitContext, data: bytes) -> Info:
+async def _put(run: CommitContext, data: bytes, ahead: Info | None) -> Info:
     """Write the record if it does not exist, or is damaged."""
     path = run.layout.record
     try:
-        return await run.store.put(path, data, overwrite=False)
+        return await put_new(run, path, data, ahead)
     except ExistsError:
         if not run.store.traits.fences:
             await _make_way(run)

@@ -41,13 +41,11 @@ async def change(run: CommitContext, plan: Plan, settled: Settled) -> Info | Non
     await carry(run, plan)
     await make_directories(run, plan)
     await rename_files(run, plan, settled)
-    marker, _ = await both(lambda: prepare_success(run, plan), lambda: _decide(run, plan))
+    marker, _ = await both(
+        lambda: prepare_success(run, plan),
+        lambda: decide(run, Ending.COMMITTED, after=lambda: validate_output(run, plan)),
+    )
     return marker
-
-
-async def _decide(run: CommitContext, plan: Plan) -> None:
-    await validate_output(run, plan)
-    await decide(run, Ending.COMMITTED)
 
 
 async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -> None:

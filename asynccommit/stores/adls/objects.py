@@ -146,6 +146,17 @@ class AdlsObjects:
             raise
         return info._replace(path=dest, token=token)
 
+    async def draft(self, request: AdlsRequest, folder: str, pieces: AsyncIterator[Piece]) -> Info:
+        """Write a hidden file in a directory, and return its facts."""
+        self._client.encode(request, folder)
+        aside = request._replace(aside=True)
+        path = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        try:
+            return (await self._write(aside, encode(path), pieces))._replace(path=path)
+        except StoreError:
+            await self._discard(aside, encode(path))
+            raise
+
     async def _discard(self, aside: AdlsRequest, temp: str) -> Response | None:
         """Delete a temporary file, and return the answer if there is one."""
         with suppress(StoreError):

@@ -82,7 +82,8 @@ class AdlsStore:
             workers=settings.workers,
             account=place.limit,
             atomic_put=True,
-            costs={"put": 4, "copy": 5},
+            drafts=True,
+            costs={"put": 4, "copy": 5, "draft": 2},
         )
 
     def __repr__(self) -> str:
@@ -115,6 +116,9 @@ class AdlsStore:
     ) -> Info:
         request = AdlsRequest("put", path, writes=True, new=not overwrite)
         return await self._files.place(request, path, pieces_of(data), token)
+
+    async def draft(self, folder: str, data: bytes) -> Info:
+        return await self._files.draft(AdlsRequest("draft", folder), folder, pieces_of(data))
 
     async def delete(self, path: str) -> None:
         request, client = AdlsRequest("delete", path, writes=True), self._client

@@ -44,7 +44,7 @@ class Record:
     def _answer(self, op: Op) -> Any:
         """Return a plausible result for the caller."""
         match op.name:
-            case "put":
+            case "put" | "draft":
                 return Info(op.path, Kind.FILE, len(op.args[1]))
             case "put_marker" | "complete_upload":
                 return Info(op.path, Kind.FILE)

@@ -23,7 +23,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
+    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new", "draft"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
     *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
@@ -256,6 +256,11 @@ class Wrapped:
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         """See ``DirectoryStore.mkdir_new``."""
         await self._call(Op("mkdir_new", (path,), True, False, {"token": token}))
+
+    async def draft(self, folder: str, data: bytes) -> Info:
+        """See ``DraftingStore.draft``."""
+        info: Info = await self._call(Op("draft", (folder, data), True, True))
+        return info
 
     async def sync(self, path: str) -> None:
         """See ``Store.sync``."""

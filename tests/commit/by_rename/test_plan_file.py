@@ -19,10 +19,12 @@ from asynccommit.commit.by_rename import plan_file
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
 from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.plan_file import Saved, digest, load_plan, save_plan
+from asynccommit.commit.by_rename.plan_file import PlanWriter, digest, load_plan
 from asynccommit.commit.by_rename.preflight import preflight
+from asynccommit.commit.by_rename.record import _Beginning
 from asynccommit.commit.by_rename.record import _record as record_of
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.owners import owner_of
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import (
     CommitError,
@@ -77,12 +79,20 @@ def said(plan: Plan) -> dict[str, Any]:
 
 async def reread(run: CommitContext, plan: Plan) -> Plan:
     """Save a plan, and return what is then read."""
-    record = _record(run, plan, "plan", await save_plan(run, plan, "plan"))
+    record = _record(run, plan, await save_plan(run, plan))
     return await load_plan(run, record, LoadedManifests(run.options, run.store.traits))
 
 
-def _record(run: CommitContext, plan: Plan, plan_id: str, saved: Saved) -> CommitRecord:
-    return record_of(run, plan, plan_id, saved, made_destination=False)
+async def save_plan(run: CommitContext, plan: Plan) -> PlanWriter:
+    """Save a plan whole."""
+    writer = PlanWriter(run, "plan")
+    await writer.begin(plan)
+    await writer.finish()
+    return writer
+
+
+def _record(run: CommitContext, plan: Plan, writer: PlanWriter) -> CommitRecord:
+    return record_of(_Beginning(run, plan, writer, owner_of(run), False))
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
@@ -99,10 +109,10 @@ async def test_a_plan_in_many_chunks(site: Site, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(plan_file, "CHUNK_ROWS", 2)
     site.place({f"/table/day={n}/old{m}": "o" for n in range(5) for m in range(3)})
     run, plan = await planned(site, Mode.REPLACE_TABLE)
-    saved = await save_plan(run, plan, "plan")
+    saved = await save_plan(run, plan)
 
     assert len(saved.digests) > 5
-    record = _record(run, plan, "plan", saved)
+    record = _record(run, plan, saved)
     assert said(
         await load_plan(run, record, LoadedManifests(run.options, run.store.traits))
     ) == said(plan)
@@ -152,7 +162,7 @@ async def test_a_small_plan_is_one_chunk(site: Site) -> None:
 
     assert plan.replaced
     assert plan.missing
-    assert len((await save_plan(run, plan, "plan")).digests) == 1
+    assert len((await save_plan(run, plan)).digests) == 1
 
 
 async def test_an_empty_plan(site: Site) -> None:

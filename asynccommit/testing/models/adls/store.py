@@ -38,7 +38,7 @@ from asynccommit.testing.models.in_process import Asked, Sender
 TEMP = ".asynccommit-"
 _WORKERS = 64
 _FENCES = 5  # maximum number of checks of a file's outcome
-_COSTS = {"put": 4, "copy": 5}
+_COSTS = {"put": 4, "copy": 5, "draft": 2}
 
 
 class SimStore(Sender):
@@ -76,6 +76,7 @@ class SimStore(Sender):
             workers=int(options.get("workers", _WORKERS)),
             account=f"sim:{account.name}",
             atomic_put=True,
+            drafts=True,
             costs=_COSTS,
         )
 
@@ -120,6 +121,17 @@ class SimStore(Sender):
     ) -> Info:
         """See ``Store.put``."""
         return await self._write("put", path, data, overwrite, token)
+
+    async def draft(self, folder: str, data: bytes) -> Info:
+        """See ``DraftingStore.draft``."""
+        aside = Asked("draft", folder, aside=True)
+        self._serial += 1
+        temp = f"{folder}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        try:
+            return _info(temp, await self._fill(aside, temp, data))
+        except StoreError:
+            await self._discard(aside, temp)
+            raise
 
     async def delete(self, path: str) -> None:
         """See ``Store.delete``."""
@@ -201,19 +213,27 @@ class SimStore(Sender):
         aside = Asked(method, path, aside=True)
         asked = Asked(method, path, writes=True, new=not overwrite)
         try:
-            node = await self._ask(aside, "create", temp, partial(self._create, temp))
-            if data:
-                node = await self._ask(aside, "append", temp, partial(self._append, temp, data))
+            node = await self._fill(aside, temp, data)
             info = _info(path, node)._replace(token=token)
             await self._ask(asked, "rename", path, self._move(asked, temp, path, None, token))
         except OutcomeUnknownError as error:
             if not await self._is_moved(look, temp, info):
                 raise UnavailableError(method, path, error.detail) from error
         except StoreError:
-            with suppress(StoreError):
-                await self._ask(aside, "delete", temp, partial(self._remove, temp))
+            await self._discard(aside, temp)
             raise
         return info
+
+    async def _discard(self, aside: Asked, path: str) -> None:
+        with suppress(StoreError):
+            await self._ask(aside, "delete", path, partial(self._remove, path))
+
+    async def _fill(self, aside: Asked, temp: str, data: bytes) -> Node:
+        """Create and write a temporary file."""
+        node = await self._ask(aside, "create", temp, partial(self._create, temp))
+        if data:
+            node = await self._ask(aside, "append", temp, partial(self._append, temp, data))
+        return node
 
     async def _is_moved(self, look: Asked, temp: str, info: Info) -> bool:
         """Return whether an unanswered move has happened; if not, it never will.

@@ -118,7 +118,7 @@ def test_store_says_what_it_can() -> None:
 
     assert (store.traits.tokens, store.traits.etag_survives_rename) == (True, True)
     assert store.traits.account == "sim:acct"
-    assert store.traits.costs == {"put": 4, "copy": 5}
+    assert store.traits.costs == {"put": 4, "copy": 5, "draft": 2}
     assert not open_store(Bench(hns=False)).traits.atomic_directory_rename
     assert repr(store) == "SimStore(acct/data)"
 
