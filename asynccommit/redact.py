@@ -79,6 +79,27 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _without(text, spans)
 
 
+class Redacted:
+    """An error or another object whose text is shown without credentials.
+
+    The text is made when it is asked for, so a log line that is not written costs nothing.
+
+    Args:
+        thing: the object; known ``secrets`` of a store must have been removed from it.
+    """
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __str__(self) -> str:
+        try:
+            return redact(str(self._thing))
+        except Exception:  # from an exception whose text cannot be formatted
+            return type(self._thing).__name__
+
+
 def short(text: str, room: int) -> str:
     """Return both ends of a redacted text if it is longer than ``room``.
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from asynccommit.formats.statistics import Statistics
+
+log = logging.getLogger(__name__)
+
+OUTERMOST = "committer_commit_job"
+"""The stage that contains all other stages of a job commit."""
+
+LOGGED_SECONDS = 1.0
+"""Seconds from which a stage is logged."""
 
 _PROGRESS_INTERVAL = 0.1
 _CLOCK_EVERY = 32
@@ -80,6 +89,9 @@ class CommitMeter:
             self.seconds[name] = self.seconds.get(name, 0.0) + took
             self.statistics.duration(name, took, failed=failed)
             self.report()
+            if took >= LOGGED_SECONDS and name != OUTERMOST:
+                how = "failed after" if failed else "took"
+                log.info("job %s: %s %s %.1f s", self._job_id, name, how, took)
             if not failed:
                 self.stage = outer
 

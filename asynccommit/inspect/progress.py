@@ -16,15 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from asynccommit.commit.meter import OnProgress, Progress
+from asynccommit.commit.meter import OUTERMOST, OnProgress, Progress
 from asynccommit.inspect.terminal import plain, show_seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
-
-OUTERMOST = "committer_commit_job"
-"""The stage that contains all other stages of a job commit."""
 
 EVERY = 5.0
 """Seconds between lines if there is no terminal."""

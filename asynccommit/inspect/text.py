@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion
-from asynccommit.inspect.progress import OUTERMOST, stage_name
+from asynccommit.inspect.progress import stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
 from asynccommit.results import AbortReport, JobReport, JobStatus

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.progress import OUTERMOST, stage_name
+from asynccommit.commit.meter import OUTERMOST
+from asynccommit.inspect.progress import stage_name
 from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds
 from asynccommit.inspect.text import facts_table, safe
 from asynccommit.simulate.forecast import Forecast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -75,3 +76,21 @@ def test_a_callback_that_fails_is_called_no_more() -> None:
     run_virtual(work())
     assert len(calls) == 1
     assert warnings == ["progress is reported no more: BrokenPipeError: closed"]
+
+
+def test_long_stages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A stage of a second or more has a line at INFO, a shorter one has none."""
+    caplog.set_level(logging.INFO, "asynccommit")
+
+    async def work() -> None:
+        meter = CommitMeter("job", None, lambda text: None)
+        with meter.timed("committer_commit_job"):
+            for name, seconds in (("short", 0.9), ("long", 1.5)):
+                with meter.timed(name):
+                    await asyncio.sleep(seconds)
+            with pytest.raises(ValueError, match="no"), meter.timed("broken"):
+                await asyncio.sleep(2)
+                raise ValueError("no")
+
+    run_virtual(work())
+    assert caplog.messages == ["job job: long took 1.5 s", "job job: broken failed after 2.0 s"]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from asynccommit import Progress
+from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.progress import (
-    OUTERMOST,
     STAGES,
     Lines,
     console_progress,

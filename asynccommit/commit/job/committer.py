@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import CommitError, CommittedError, NotFoundError
 from asynccommit.options.job import Mode, OnFailure, Options
+from asynccommit.redact import Redacted
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import together
 from asynccommit.runtime.host import Host
@@ -30,6 +32,8 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
 from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.urls import Address
+
+log = logging.getLogger(__name__)
 
 
 class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
@@ -173,6 +177,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 self._made_destination = await look_first(run, self.pending)
                 await self._claim(run, self.pending)
                 await self.publisher.set_up(run)
+        log.info("job %s: set up under %s", self.layout.job_id, self.layout.dest)
 
     # --- commit
 
@@ -272,6 +277,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """Clean up a committed job; write its report if there is none yet."""
         run.phase = Phase.COMMITTED
         await self.publisher.finish(run, state)
+        log.info("job %s: committed before", run.layout.job_id)
         if not await has_report(run):
             await report_on(run, "committer_commit_job")
         return replace(self.publisher.report(run), already=True)
@@ -392,6 +398,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                     await remove_if_empty(run, run.layout.dest.path)
             await self._ended()
             report = await _report_abort(run, reason)
+        why = Redacted(reason or "no reason given")
+        log.info("job %s: aborted, %s: %s", self.layout.job_id, outcome.value, why)
         return AbortReport(
             self.layout.job_id,
             outcome.value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,10 @@ from asynccommit.errors import (
     LeaseLostError,
     OwnedError,
 )
+from asynccommit.redact import Redacted
 from asynccommit.results import AbortReport, JobReport
+
+log = logging.getLogger(__name__)
 
 RunT = TypeVar("RunT", bound=CommitContext)
 
@@ -36,16 +40,20 @@ async def reporting(
         stopped: lets others know that this process has stopped.
         save: write a report of the failure.
     """
+    job_id = run.layout.job_id
+    log.info("job %s: %s under %s", job_id, "commit" if save else "dry run", run.layout.dest)
     try:
         with run.meter.timed("committer_commit_job"):
             yield
     except Exception as error:
         failure = job_commit_error(run, error)
+        log.info("the commit failed: %s", Redacted(failure))
         await stopped(run, failure)
         if save and not isinstance(failure, OwnedError | LeaseLostError):
             await report_on(run, run.meter.stage, (), failure)
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
+        log.info("job %s: the commit was stopped in %s", job_id, run.meter.stage)
         with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
             await stopped(run, error)
             if save:
@@ -97,10 +105,14 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
     with noting_commit(run):
         saved = await report_on(run, "committer_commit_job", report.filenames, error)
+    seconds = run.meter.seconds["committer_commit_job"]
+    done = "rolled back" if report.rolled_back else "committed"
+    files = (report.files, report.bytes)
+    log.info("job %s: %s: %d files, %d bytes, %.1f s", run.layout.job_id, done, *files, seconds)
     return replace(
         report,
         report=saved,
-        seconds=run.meter.seconds["committer_commit_job"],
+        seconds=seconds,
         warnings=tuple(run.warnings),
     )
 

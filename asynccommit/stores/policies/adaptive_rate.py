@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
+from asynccommit.redact import Redacted
 from asynccommit.stores.base import Ramp, Traits
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.ramp_up import Growths
 from asynccommit.stores.policies.rate_queue import DELETES, READS, WRITES, Ceilings, Limiter
 from asynccommit.stores.policies.shared import kept, shared
 from asynccommit.stores.policies.shared_quota import Quota
+
+log = logging.getLogger(__name__)
 
 _KINDS = {
     "head": READS,
@@ -160,5 +164,6 @@ class Adaptive:
             if epoch == quota.epoch:
                 quota.good += count  # An answer, though not the wished one.
             return
+        log.debug("%s refused %d requests: %s", self._traits.account, count, Redacted(error))
         self.refused += count
         quota.refused(epoch, count, after, asyncio.get_running_loop().time())

@@ -12,6 +12,7 @@ response, is checked against the store.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -19,11 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, StoreError
+from asynccommit.redact import Redacted
 from asynccommit.stores.base import Info, Traits
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.lost_completions import SuspectCompletion
 from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
 from asynccommit.stores.policies.verdicts import TO_SETTLE, Case, DestinationState, ReplyVerdict
+
+log = logging.getLogger(__name__)
 
 __all__ = ["DestinationState", "Observation", "Recover", "ReplyVerdict", "judge"]
 
@@ -202,6 +206,7 @@ class Recover:
             case.lost = case.lost or isinstance(error, OutcomeUnknownError)
             spent += not is_throttled(error)
             info, verdict = await case.look(error)
+            log.debug("settled as %s after attempt %d: %s", verdict.name, sent, Redacted(error))
             if verdict is ReplyVerdict.DONE:
                 self.recovered[case.op.name] += 1
                 return None if case.op.name in ("rename", "mkdir_new") else info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,8 +15,11 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.redact import Redacted
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
+
+log = logging.getLogger(__name__)
 
 _AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
 _DELETES = frozenset({"delete", "delete_tree"})
@@ -134,9 +138,11 @@ class Retry:
         self, op: Op, error: StoreError, spent: int, sent: int, lost: bool, start: float
     ) -> bool:
         """Wait until the request may be sent again, if it may."""
+        log.debug("attempt %d failed: %s", sent, Redacted(error))
         most = self._attempts if self._answered else min(self._attempts, self._first)
         tried = spent >= most or (lost and not op.repeatable)
         if not tried and await self._backoff.wait(error, sent, start):
+            log.debug("%s %s is sent again, attempt %d", op.name, op.path, sent + 1)
             return True
         seconds = self._backoff.now() - start
         error.add_note(f"gave up after {sent} attempts in {seconds:.1f} s")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 from asynccommit.stores.policies.ramp_up import RampState
 from asynccommit.stores.policies.rate_controller import Pace, Window
 
+log = logging.getLogger(__name__)
+
+_CHANGE = 0.05  # share of a change of the rate that is logged
 _BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
 _CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
 _WINDOW = 0.1  # seconds after which the responses are evaluated
@@ -69,6 +73,7 @@ class Quota:
         growth: limit on the growth of the rate; ``None`` for no limit.
         epoch: changes when the rate falls: responses to earlier requests no longer count.
         good: responses of this epoch that are no refusals.
+        logged_rate: the rate when it was last logged.
         short: whether requests wait for this limit, not for a ceiling of their own.
     """
 
@@ -84,6 +89,7 @@ class Quota:
         "epoch",
         "good",
         "growth",
+        "logged_rate",
         "most",
         "pace",
         "paused_until",
@@ -96,6 +102,7 @@ class Quota:
         self.most = math.inf
         self.growth: RampState | None = None
         self.epoch = 0
+        self.logged_rate = self.pace.rate
         self.good = 0
         self.short = False
         self.paused_until = -math.inf
@@ -113,7 +120,10 @@ class Quota:
         """Apply the current limits to ``pace`` and ``bucket``."""
         grown = math.inf if self.growth is None else self.growth.ceiling
         self.pace.most = min(self.most, grown)
-        self.bucket.rate = self.pace.rate
+        self.bucket.rate = rate = self.pace.rate
+        if abs(rate - self.logged_rate) >= _CHANGE * self.logged_rate:
+            log.debug("rate: %.0f requests/s (was %.0f)", rate, self.logged_rate)
+            self.logged_rate = rate
 
     def pay(self, cost: int, now: float) -> None:
         """Let a request through."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 
 import pytest
 
@@ -273,3 +274,16 @@ def test_a_ceiling_ends_with_its_store() -> None:
 def test_it_says_what_it_is() -> None:
     """Its text names the account and the ceilings."""
     assert repr(of("a")).startswith("Adaptive('a', Ceilings(total=inf")
+
+
+def test_refusals_and_changes_of_the_rate_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """DEBUG has a line for each refusal and for each change of the rate by a twentieth."""
+    caplog.set_level(logging.DEBUG, "asynccommit")
+    server = Server(1500)
+    run_virtual(Client(server).run(3, workers=75))
+
+    refused = [text for text in caplog.messages if " refused 1 requests: " in text]
+    rates = [text for text in caplog.messages if text.startswith("rate: ")]
+    assert len(refused) == len(server.refused) > 0
+    assert rates[0].endswith("requests/s (was 1000)")
+    assert 3 <= len(rates) <= 60
