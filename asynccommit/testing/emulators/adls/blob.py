@@ -14,7 +14,12 @@ from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_b
 from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, number
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute
 from asynccommit.testing.emulators.adls.list import blobs_xml, containers_xml
-from asynccommit.testing.emulators.adls.paths import answer_lease, answer_read, status_lines
+from asynccommit.testing.emulators.adls.paths import (
+    answer_lease,
+    answer_read,
+    scope_lines,
+    status_lines,
+)
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
     filesystem_identity,
@@ -29,6 +34,7 @@ from asynccommit.testing.models.adls.account import (
     Node,
     Refusal,
 )
+from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher
 from asynccommit.testing.models.adls.refusals import refusal
 
 Table = Mapping[tuple[str, str], AdlsRoute]
@@ -119,7 +125,10 @@ class Blob:
     def create_container(self, call: AdlsCall) -> bytes:
         """Create a container."""
         given = dict(sent.properties(call.headers) or {})
-        made = self._accounts[call.account].create_filesystem(call.filesystem, given)
+        scope, fixed = sent.default_scope(call.headers)
+        made = self._accounts[call.account].create_filesystem(
+            call.filesystem, given, scope=scope, scope_fixed=fixed
+        )
         return self._wire.answer(call, 201, filesystem_identity(made))
 
     def head_container(self, call: AdlsCall) -> bytes:
@@ -180,6 +189,7 @@ class Blob:
         source, data = self._accounts[label].read(
             first, rest, conditions=sent.source_conditions(call.headers)
         )
+        check_cipher(source, PLAIN)  # the key of the source can only be given for a URL
         kept = Attributes(properties=dict(source.properties), headers=dict(source.headers))
         given = _attributes(call)
         node = self._write(call, data, given if given and given.properties else kept)
@@ -300,4 +310,4 @@ def _container_lines(account: AdlsAccount, found: Filesystem) -> str:
     )
     for name, value in found.properties.items():
         lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
-    return lines
+    return lines + scope_lines(found)

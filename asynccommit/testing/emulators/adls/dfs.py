@@ -15,6 +15,7 @@ from asynccommit.testing.emulators.adls.paths import (
     lease_after,
     lease_before,
     new_lease,
+    scope_lines,
     status_lines,
 )
 from asynccommit.testing.emulators.adls.wire import (
@@ -105,7 +106,8 @@ class Dfs:
         """Create a filesystem."""
         account = self._accounts[call.account]
         given = dict(sent.properties(call.headers) or {})
-        made = account.create_filesystem(call.filesystem, given)
+        scope, fixed = sent.default_scope(call.headers)
+        made = account.create_filesystem(call.filesystem, given, scope=scope, scope_fixed=fixed)
         return self._wire.answer(call, 201, _filesystem_lines(account, made))
 
     def head_filesystem(self, call: AdlsCall) -> bytes:
@@ -223,7 +225,8 @@ class Dfs:
             retain=flag(call.query, "retainuncommitteddata"),
             headers=sent.content_headers(call.headers),
         )
-        own = f"{identity(node)}x-ms-request-server-encrypted: false\r\n"
+        told = "true" if "x-ms-encryption-key" in call.headers else "false"
+        own = f"{identity(node)}x-ms-request-server-encrypted: {told}\r\n"
         return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
 
     def head(self, call: AdlsCall) -> bytes:
@@ -271,7 +274,8 @@ class Dfs:
             headers=sent.content_headers(headers),
             conditions=sent.conditions(headers),
         )
-        return self._wire.answer(call, 200, identity(node))
+        own = "x-ms-request-server-encrypted: true\r\n" * ("x-ms-encryption-key" in headers)
+        return self._wire.answer(call, 200, identity(node) + own)
 
     def set_access(self, call: AdlsCall) -> bytes:
         """Set owner, group, permissions or the access control list."""
@@ -339,7 +343,8 @@ def _set_access(account: AdlsAccount, call: AdlsCall, path: str) -> Node:
 
 def _filesystem_lines(account: AdlsAccount, found: Filesystem) -> str:
     namespace = "true" if account.hns else "false"
-    return f"{filesystem_identity(found)}x-ms-namespace-enabled: {namespace}\r\n"
+    lines = f"{filesystem_identity(found)}x-ms-namespace-enabled: {namespace}\r\n"
+    return lines + scope_lines(found)
 
 
 def _continuation(token: str | None) -> str:

@@ -20,6 +20,7 @@ from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOP
 from asynccommit.testing.emulators.adls.blob import Blob
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
+from asynccommit.testing.emulators.adls.headers import encryption
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
@@ -28,6 +29,9 @@ from asynccommit.testing.emulators.server import Connection, RequestLimits, Serv
 from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.models.adls import account as store
 from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDecision, Reply
+
+# Operations on the content or properties of a file.
+_CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
 
 
 class AdlsEmulator(Emulator):
@@ -172,9 +176,23 @@ class AdlsEmulator(Emulator):
     def _perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
         try:
             self.keyring.check(call, route.op, self.host.now())
+            if route.op in _CONTENT and _needs_key(call):
+                given = encryption(call.headers)
+                self.accounts[call.account].check_cipher(call.filesystem, call.path, given)
             return route.handler(call)
         except store.Refusal as error:
             return self.wire.refusal(call.request, error, blob=call.blob)
+
+
+def _needs_key(call: AdlsCall) -> bool:
+    """Return whether a request must name the key of an encrypted file.
+
+    A status query need not (Hadoop's tests), nor what writes a new blob.
+    """
+    query = call.query
+    if call.blob:
+        return query.get("comp") not in ("block", "blocklist")
+    return not (call.method == "HEAD" and "action" in query)
 
 
 class EmulatorThread(Running[AdlsEmulator]):

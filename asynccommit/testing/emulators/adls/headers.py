@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -12,11 +13,13 @@ from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import decode
 from asynccommit.testing.models.adls.account import NO_CONDITIONS, Attributes, Conditions
+from asynccommit.testing.models.adls.encryption import PLAIN, Cipher
 from asynccommit.testing.models.adls.refusals import refusal
 
 Headers = Mapping[str, str]
 
 _CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+_KEY_LENGTH = 32  # bytes of an AES-256 key
 _TRANSACTIONS = "2024-11-04"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 _NAME = re.compile(r"[A-Za-z0-9_.!#$%&'*+^`|~-]+").fullmatch  # valid characters of a header name
@@ -65,8 +68,44 @@ def attributes(headers: Headers) -> Attributes | None:
         group=get("x-ms-group") or None,
         acl=get("x-ms-acl") or None,
         headers=content_headers(headers),
+        cipher=None if (cipher := encryption(headers)) is PLAIN else cipher,
     )
     return found if any(_ is not None for _ in found) else None
+
+
+def encryption(headers: Headers) -> Cipher:
+    """Return the encryption that a request names; ``PLAIN`` if it names none."""
+    get = headers.get
+    key, scope = get("x-ms-encryption-key"), get("x-ms-encryption-scope")
+    context = get("x-ms-encryption-context")
+    if key is None is scope is context:
+        return PLAIN
+    return Cipher(None if key is None else _key_digest(headers), scope, context)
+
+
+def _key_digest(headers: Headers) -> str:
+    """Return the SHA-256 of the key. Raises ``Refusal`` for an invalid key."""
+    digest = headers.get("x-ms-encryption-key-sha256", "")
+    if headers.get("x-ms-encryption-algorithm", "AES256") != "AES256" or (
+        "x-ms-encryption-scope" in headers
+    ):
+        raise refusal("InvalidHeaderValue")
+    try:
+        key = base64.b64decode(headers["x-ms-encryption-key"], validate=True)
+    except binascii.Error:
+        raise refusal("InvalidHeaderValue") from None
+    if not digest:
+        raise refusal("MissingRequiredHeader")
+    computed = base64.b64encode(hashlib.sha256(key).digest()).decode("ascii")
+    if len(key) != _KEY_LENGTH or digest != computed:
+        raise refusal("InvalidHeaderValue")
+    return digest
+
+
+def default_scope(headers: Headers) -> tuple[str | None, bool]:
+    """Return the default scope of a filesystem, and whether it is fixed."""
+    fixed = headers.get("x-ms-deny-encryption-scope-override", "").lower() == "true"
+    return headers.get("x-ms-default-encryption-scope") or None, fixed
 
 
 def properties(headers: Headers) -> Mapping[str, str] | None:

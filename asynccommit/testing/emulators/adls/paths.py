@@ -8,7 +8,14 @@ import hashlib
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.adls.wire import AdlsWire, http_date, identity, one_line
-from asynccommit.testing.models.adls.account import AdlsAccount, Conditions, LeaseAnswer, Node
+from asynccommit.testing.models.adls.account import (
+    AdlsAccount,
+    Conditions,
+    Filesystem,
+    LeaseAnswer,
+    Node,
+)
+from asynccommit.testing.models.adls.encryption import cipher_of
 from asynccommit.testing.models.adls.leases import LeaseRequest, acquire
 from asynccommit.testing.models.adls.refusals import refusal
 
@@ -34,11 +41,35 @@ def status_lines(
         lines += f"x-ms-permissions: {node.permissions}\r\n"
     if node.token and sent.knows_transactions(headers):
         lines += f"x-ms-client-transaction-id: {node.token}\r\n"
+    if account.encrypted:
+        lines += _cipher_lines(node)
     if brief:
         return lines
+    if account.hns:
+        lines += f"x-ms-acl: {node.acl}\r\n"
     if node.properties:
         lines += f"x-ms-properties: {sent.encoded(node.properties)}\r\n"
     return lines + blob_lines(node)
+
+
+def _cipher_lines(node: Node) -> str:
+    """Return the headers of encryption; the answer adds the digest of the key."""
+    cipher = cipher_of(node)
+    lines = f"x-ms-encryption-scope: {cipher.scope}\r\n" if cipher.scope else ""
+    if cipher.context:
+        lines += f"x-ms-encryption-context: {one_line(cipher.context)}\r\n"
+    return lines
+
+
+def scope_lines(found: Filesystem) -> str:
+    """Return the headers of a filesystem's default encryption scope."""
+    if found.scope is None:
+        return ""
+    fixed = "true" if found.scope_fixed else "false"
+    return (
+        f"x-ms-default-encryption-scope: {found.scope}\r\n"
+        f"x-ms-deny-encryption-scope-override: {fixed}\r\n"
+    )
 
 
 def _content_lines(node: Node) -> str:

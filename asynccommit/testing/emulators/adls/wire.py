@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.encryption import cipher_of
 
 _FILETIME_OF_EPOCH = 116_444_736_000_000_000  # ticks of 100 ns from 1601 to 1970
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
@@ -43,6 +44,9 @@ class AdlsWire:
         ``length`` is the Content-Length of a response to HEAD, whose body is not sent.
         """
         head = self.head(call.request, status)
+        headers = call.request.headers
+        if "x-ms-encryption-key" in headers and "x-ms-encryption-key-sha256" in headers:
+            lines += f"x-ms-encryption-key-sha256: {headers['x-ms-encryption-key-sha256']}\r\n"
         size = length if call.request.method == "HEAD" else len(body)
         text = f"{head}{lines}Content-Length: {size}\r\n\r\n"
         return text.encode("latin-1", "replace") + body
@@ -169,6 +173,13 @@ def _path_json(name: str, node: Node) -> Mapping[str, str]:
         "owner": node.owner,
         "permissions": node.permissions,
     }
+    cipher = cipher_of(node)
+    told = {
+        "EncryptionScope": cipher.scope,
+        "EncryptionContext": cipher.context,
+        "CustomerProvidedKeySha256": cipher.key,
+    }
+    entry |= {name: value for name, value in told.items() if value is not None}
     return {**entry, "isDirectory": "true"} if node.is_dir else entry
 
 

@@ -123,6 +123,7 @@ def dress(node: Node, attributes: Attributes | None, parent: Node) -> None:
     extra = node.more()
     extra.properties = dict(given.properties or {})
     extra.headers = dict(given.headers or {})
+    extra.cipher = given.cipher
     extra.owner = given.owner or extra.owner
     extra.group = given.group or extra.group
     if given.acl:

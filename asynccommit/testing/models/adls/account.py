@@ -23,6 +23,12 @@ from asynccommit.testing.models.adls.conditions import (
     check_write,
     existing,
 )
+from asynccommit.testing.models.adls.encryption import (
+    PLAIN,
+    Cipher,
+    check_cipher,
+    new_cipher,
+)
 from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, AdlsLimits, Filesystems
 from asynccommit.testing.models.adls.leases import (
     ACTIONS,
@@ -106,10 +112,13 @@ class AdlsAccount(Filesystems):
         An existing file is emptied, an existing directory stays with its content; neither replaces
         the other.
         """
-        root = self.head_filesystem(fs).root
+        found = self.head_filesystem(fs)
+        root = found.root
         if not path:  # inferred
             raise existing(root)
         check_path(path)
+        if self.encrypted or (attributes is not None and attributes.cipher is not None):
+            attributes = self._encrypted(found, attributes, directory=directory)
         if attributes is not None:
             access.check_attributes(attributes)
         parent_path, _, name = path.rpartition("/")
@@ -392,6 +401,26 @@ class AdlsAccount(Filesystems):
         return node
 
     # --- helpers -------------------------------------------------------------------------------
+
+    def _encrypted(
+        self, found: Filesystem, attributes: Attributes | None, *, directory: bool
+    ) -> Attributes | None:
+        """Return the attributes with the encryption that a new path gets."""
+        given = None if attributes is None else attributes.cipher
+        cipher = new_cipher(found, given, directory=directory)
+        self.encrypted = self.encrypted or cipher is not None
+        if attributes is None:
+            return None if cipher is None else Attributes(cipher=cipher)
+        return attributes._replace(cipher=cipher)
+
+    def check_cipher(self, fs: str, path: str, given: Cipher) -> None:
+        """Check the encryption of a request for a file that exists."""
+        if not self.encrypted and given is PLAIN:
+            return
+        found = self._filesystems.get(fs)
+        node = None if found is None else find(found.root, path)
+        if node is not None:
+            check_cipher(node, given)
 
     def _touch(self, node: Node, now: float) -> None:
         node.version = self._tick(now)

@@ -58,13 +58,21 @@ class Filesystems:
         self.new_id = new_id
         self._version = _FIRST_ETAG
         self._filesystems: dict[str, Filesystem] = {}
+        self.encrypted = False  # whether a key or a scope was ever used
         self._deleted: dict[str, float] = {}
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, hns={self.hns})"
 
-    def create_filesystem(self, fs: str, properties: Mapping[str, str] | None = None) -> Filesystem:
-        """Create a filesystem.
+    def create_filesystem(
+        self,
+        fs: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        scope: str | None = None,
+        scope_fixed: bool = False,
+    ) -> Filesystem:
+        """Create a filesystem, with a default encryption scope if given.
 
         Rejected if it exists, or was deleted a moment ago.
         """
@@ -76,6 +84,8 @@ class Filesystems:
         if now < self._deleted.get(fs, now) + self.limits.filesystem_delete:
             raise refusal("FilesystemBeingDeleted")
         made = Filesystem(fs, Node({}, self._tick(now), now), properties or {})
+        made.scope, made.scope_fixed = scope, scope_fixed
+        self.encrypted = self.encrypted or scope is not None
         self._filesystems[fs] = made
         return made
 

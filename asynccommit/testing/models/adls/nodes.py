@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from asynccommit.testing.models.adls.leases import PathLease
 from asynccommit.testing.models.adls.refusals import refusal
+
+if TYPE_CHECKING:
+    from asynccommit.testing.models.adls.encryption import Cipher
 
 SUPERUSER = "$superuser"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -31,6 +34,7 @@ class Attributes(NamedTuple):
         group: group of the path.
         acl: as text, ``user::rwx,group::r-x,other::---``.
         headers: content headers, by lower-case name: ``content-type``, ...
+        cipher: encryption of the path.
     """
 
     properties: Mapping[str, str] | None = None
@@ -40,15 +44,17 @@ class Attributes(NamedTuple):
     group: str | None = None
     acl: str | None = None
     headers: Mapping[str, str] | None = None
+    cipher: Cipher | None = None
 
 
 class Extra:
     """Rare attributes of nodes, stored apart to keep plain files small."""
 
-    __slots__ = ("acl", "group", "headers", "owner", "permissions", "properties")
+    __slots__ = ("acl", "cipher", "group", "headers", "owner", "permissions", "properties")
 
     def __init__(self) -> None:
         self.acl: str | None = None
+        self.cipher: Cipher | None = None
         self.group = SUPERUSER
         self.headers: Mapping[str, str] = _NOTHING
         self.owner = SUPERUSER
@@ -183,11 +189,15 @@ class Filesystem:
         etag: without quotes.
         modified: seconds since the epoch.
         properties: the user's, decoded.
+        scope: default encryption scope of its files.
+        scope_fixed: whether requests may name no other scope.
     """
 
-    __slots__ = ("modified", "name", "properties", "root", "version")
+    __slots__ = ("modified", "name", "properties", "root", "scope", "scope_fixed", "version")
 
     def __init__(self, name: str, root: Node, properties: Mapping[str, str]) -> None:
+        self.scope: str | None = None
+        self.scope_fixed = False
         self.name = name
         self.root = root
         self.version = root.version

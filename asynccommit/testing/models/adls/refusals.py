@@ -52,6 +52,14 @@ _TABLE = """
     exist.
 404 ResourceNotFound The specified resource does not exist.
 404 SourcePathNotFound The source path for a rename operation does not exist.
+403 RequestForbiddenByContainerEncryptionPolicy The request is forbidden by the container
+    encryption policy.
+409 BlobCustomerSpecifiedEncryptionMismatch The given customer specified encryption does not match
+    the encryption used to encrypt the blob.
+409 BlobDoesNotUseCustomerSpecifiedEncryption The blob is not encrypted with customer specified
+    encryption.
+409 BlobUsesCustomerSpecifiedEncryption The blob is encrypted with customer specified encryption,
+    but it was not provided in the request.
 409 DestinationPathIsBeingDeleted The specified destination path is marked to be deleted.
 409 DirectoryNotEmpty The recursive query parameter value must be true to delete a non-empty
     directory.

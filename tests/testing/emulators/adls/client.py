@@ -110,7 +110,7 @@ class WireClient(Raw):
         standard = [lower.get(name.lower(), "") for name in SIGNED]
         if standard[2] == "0":
             standard[2] = ""
-        own = sorted(f"{name}:{value}\n" for name, value in lower.items() if name[:5] == "x-ms-")
+        own = [f"{name}:{lower[name]}\n" for name in sorted(lower) if name[:5] == "x-ms-"]
         pairs = sorted(parse_qsl(query, keep_blank_values=True))
         resource = f"/{self.emulator.account}{place}"
         resource += "".join(f"\n{name.lower()}:{value}" for name, value in pairs)
