@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 
@@ -47,21 +48,24 @@ async def cancel_five(transport: Transport, server: RawServer) -> None:
 @pytest.mark.parametrize("script", [silent, stuck, drip, half])
 async def test_a_cancelled_request_leaves_nothing(library: str, script: Script) -> None:
     """Its connection is closed; at the latest when its time is up, for pyreqwest cannot stop it."""
-    transport = open_transport(HttpSettings(proxy="", total_timeout=1), prefer=library)
-    async with RawServer(script) as server, RawServer(says(answer("201 Made"))) as other:
+    settings = HttpSettings(proxy="", total_timeout=3 if library == "pyreqwest" else 60)
+    async with (
+        RawServer(script) as server,
+        RawServer(says(answer("201 Made"))) as other,
+        aclosing(open_transport(settings, prefer=library)) as transport,
+    ):
         await cancel_five(transport, server)
         assert (await transport.send("PUT", other.url(), {}, limit=LIMIT)).status == 201
         await server.hung_up(5)
-        await transport.aclose()
     assert len(asyncio.all_tasks()) == 1
 
 
 async def test_closing_waits_for_cancelled_requests(library: str) -> None:
     """After ``aclose`` nothing begins to be sent any more, and no task is left."""
-    transport = open_transport(HttpSettings(proxy="", connect_timeout=SHORT), prefer=library)
+    settings = HttpSettings(proxy="", connect_timeout=1)  # as long as the end waits for them
     async with RawServer(silent) as server:
-        await cancel_five(transport, server)
-        await transport.aclose()
+        async with aclosing(open_transport(settings, prefer=library)) as transport:
+            await cancel_five(transport, server)
         assert len(asyncio.all_tasks()) == 6
     assert len(server.seen) == 5
 

@@ -282,7 +282,7 @@ async def test_a_connection_is_not_waited_for_forever(library: str) -> None:
 
 async def test_a_free_connection_is_not_waited_for_forever(library: str) -> None:
     """A request that found no free connection was not sent."""
-    settings = HttpSettings(proxy="", connections=1, connect_timeout=SHORT)
+    settings = HttpSettings(proxy="", connections=1, connect_timeout=0.5)
     transport = open_transport(settings, prefer=library)
     async with RawServer(silent) as server:
         first = asyncio.create_task(transport.send("PUT", server.url(), {}, limit=LIMIT))
@@ -292,7 +292,7 @@ async def test_a_free_connection_is_not_waited_for_forever(library: str) -> None
         await asyncio.gather(first, return_exceptions=True)
     await transport.aclose()
     assert type(error) is NotSentError
-    assert error.detail.endswith("no connection within 0.15 s")
+    assert error.detail.endswith("no connection within 0.5 s")
 
 
 # --- connecting ------------------------------------------------------------------------------
