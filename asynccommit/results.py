@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class JobReport:
+class _Shown:
+    """A result that terminals and notebooks show in a few lines."""
+
+    __slots__ = ()
+
+    def _told(self) -> Mapping[str, object]:
+        """Return what the short text of this result says, by name."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
+        return f"{type(self).__name__}({told})"
+
+    # The modules are imported when a result is shown: a commit needs neither of them, nor rich.
+
+    def __rich__(self) -> Any:
+        return import_module("asynccommit.inspect.text").as_rich(self)
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("asynccommit.inspect.html").as_html(self)
+        return text
+
+
+def _counts(**named: object) -> dict[str, object]:
+    """Return the names whose values are neither zero nor empty."""
+    return {name: value for name, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JobReport(_Shown):
     """The result of a job commit, or of its dry run.
 
     Attributes:
@@ -38,6 +68,7 @@ class JobReport:
         rolled_back: whether the commit to resume was a rollback, which was finished.
         left: paths that could not be restored to their previous state; a warning says why.
         epoch: number of owners that this commit has had, one after the other.
+        dry_run: whether nothing was done: the other attributes are those of a commit to come.
     """
 
     job_id: str
@@ -65,14 +96,29 @@ class JobReport:
     rolled_back: bool = False
     left: Sequence[str] = ()
     epoch: int = 1
+    dry_run: bool = False
+
+    def _told(self) -> Mapping[str, object]:
+        told = {"job_id": self.job_id, "dest": self.dest, "files": self.files, "bytes": self.bytes}
+        return told | _counts(
+            tasks=len(self.tasks),
+            seconds=round(self.seconds, 3),
+            replaced=self.replaced,
+            warnings=len(self.warnings),
+            left=len(self.left),
+            dry_run=self.dry_run,
+            already=self.already,
+            resumed=self.resumed,
+            rolled_back=self.rolled_back,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class AbortReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class AbortReport(_Shown):
     """The result of an abort.
 
     Attributes:
@@ -99,6 +145,17 @@ class AbortReport:
     uploads: int = 0
     warnings: Sequence[str] = ()
     left: Sequence[str] = ()
+
+    def _told(self) -> Mapping[str, object]:
+        return {"job_id": self.job_id, "outcome": self.outcome} | _counts(
+            kept=self.kept,
+            rolled_back=self.rolled_back,
+            files=self.files,
+            restored=self.restored,
+            uploads=self.uploads,
+            warnings=len(self.warnings),
+            left=len(self.left),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -134,8 +191,8 @@ NOT_BEGUN = (State.RUNNING, State.DEAD, State.UNKNOWN)
 """The states of a job whose commit has not begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobStatus:
+@dataclass(frozen=True, slots=True, repr=False)
+class JobStatus(_Shown):
     """The known facts about a job attempt under a destination.
 
     Attributes:
@@ -193,6 +250,24 @@ class JobStatus:
         ``error`` holds the reason.
         """
         return self.state is State.STOPPED and self.epoch == 0
+
+    def _told(self) -> Mapping[str, object]:
+        began = ""
+        if self.started_ms:
+            began = datetime.fromtimestamp(self.started_ms / 1000, UTC).isoformat(" ", "seconds")
+        told: dict[str, object] = {"job_id": self.job_id, "state": str(self.state)}
+        if self.done is not None:
+            told["done"] = self.done
+        return told | _counts(
+            attempt=self.attempt,
+            files=self.files,
+            tasks=self.tasks,
+            started=began,
+            owner=self.owner,
+            error=self.error,
+            why=self.why,
+            key=self.key,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

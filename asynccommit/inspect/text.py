@@ -39,11 +39,21 @@ def to_text(renderable: RenderableType, width: int = 100) -> str:
 
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
     """Return the report of a commit or resume, or of its dry run."""
+    head = job_headline(report, dry_run=dry_run)
     if report.already:
-        return safe(f"job {report.job_id} was committed before: nothing was done")
+        return safe(head)
+    if report.rolled_back:
+        return safe(head, "bold")
+    return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
+
+
+def job_headline(report: JobReport, *, dry_run: bool = False) -> str:
+    """Return the first line of the report of a commit."""
+    if report.already:
+        return f"job {report.job_id} was committed before: nothing was done"
     if report.rolled_back:
         head = f"job {report.job_id} was being rolled back; the rollback is finished"
-        return safe(head + _not_as_before(report.left), "bold")
+        return head + _not_as_before(report.left)
     verb = "would commit" if dry_run else "committed"
     head = (
         f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
@@ -55,7 +65,7 @@ def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
         head += f" in {show_seconds(report.seconds)}"
         if report.seconds > 0 and report.files and not report.resumed:
             head += f" ({report.files / report.seconds:,.0f} files/s)"
-    return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
+    return head
 
 
 def _job_facts(report: JobReport, dry_run: bool) -> Table:
@@ -70,7 +80,7 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
         _add_list(table, "files", report.filenames, report.files)
         return table
     table.add_row("stages", safe(stage_times(report.stages)))
-    if trouble := _trouble(report):
+    if trouble := request_trouble(report):
         table.add_row("requests", safe(trouble))
     for name, url in (("marker", report.success), ("report", report.report)):
         if url is not None:
@@ -78,7 +88,7 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
     return table
 
 
-def _trouble(report: JobReport) -> str:
+def request_trouble(report: JobReport) -> str:
     """Return the errors, retries and waits of a store's requests."""
     parts = [f"{count_of(sum(report.recovered.values()), 'lost answer')} settled"] * bool(
         report.recovered
@@ -138,6 +148,28 @@ def what_would_go(going: Going, name: str) -> RenderableType:
         parts.append(Text(f"  and {len(going.places) - ROWS} more"))
     parts.append(Text("nothing was changed"))
     return Group(*parts)
+
+
+def as_rich(result: JobReport | JobStatus | AbortReport) -> RenderableType:
+    """Return a result with its warnings, for ``print`` of rich."""
+    if isinstance(result, JobReport):
+        return Group(job_report(result, dry_run=result.dry_run), *_warnings(result.warnings))
+    if isinstance(result, AbortReport):
+        return Group(abort_report(result), *_warnings(result.warnings))
+    return Group(*_status(result))
+
+
+def _warnings(texts: Sequence[str]) -> list[Text]:
+    return [safe(f"warning: {text}", "yellow") for text in texts]
+
+
+def _status(status: JobStatus) -> Iterator[RenderableType]:
+    yield safe(f"job {status.job_id}: {status.state}", "bold")
+    facts = {"done": _done(status), "owner": status.owner, "reason": status.why}
+    table = facts_table({name: text for name, text in facts.items() if text})
+    yield Padding(table, (0, 0, 0, 2))
+    if status.error:
+        yield Padding(safe(status.error, "red"), (0, 0, 0, 2))
 
 
 def situation(found: Situation) -> RenderableType:

@@ -305,7 +305,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             with publisher.new_plan(run, mode) as plan:
                 await publisher.load(run, plan, tasks)
                 await publisher.preflight(run, plan, overwrite, dry=True)
-                return publisher.report(run, plan)
+                return replace(publisher.report(run, plan), dry_run=True)
 
     # --- a commit that has begun
 
