@@ -85,6 +85,7 @@ class Blob:
             ("PUT", "appendblock"): AdlsRoute("append", self.append_block),
             ("PUT", "metadata"): AdlsRoute("properties", self.set_metadata),
             ("PUT", "properties"): AdlsRoute("properties", self.set_headers),
+            ("PUT", "expiry"): AdlsRoute("properties", self.set_expiry),
             ("PUT", "lease"): AdlsRoute("lease", self.lease),
             ("GET", "blocklist"): AdlsRoute("read", self.blocks),
             ("GET", "metadata"): told,
@@ -164,7 +165,7 @@ class Blob:
         data, md5 = call.request.body, sent.content_md5(call.headers)
         if md5 is not None and hashlib.md5(data, usedforsecurity=False).digest() != md5:
             raise refusal("Md5Mismatch")
-        node = self._write(call, data, _attributes(call))
+        node = self._write(call, data, _attributes(call, self._accounts[call.account].now()))
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
     def _write(self, call: AdlsCall, data: bytes, attributes: Attributes | None) -> Node:
@@ -191,7 +192,7 @@ class Blob:
         )
         check_cipher(source, PLAIN)  # the key of the source can only be given for a URL
         kept = Attributes(properties=dict(source.properties), headers=dict(source.headers))
-        given = _attributes(call)
+        given = _attributes(call, self._accounts[call.account].now())
         node = self._write(call, data, given if given and given.properties else kept)
         lines = f"x-ms-copy-id: {self._new_id()}\r\nx-ms-copy-status: success\r\n"
         told = (
@@ -212,7 +213,7 @@ class Blob:
         """Write a blob from a block list."""
         names = read_block_list(call.request.body)
         parts = self._blocks.take(call, names, self._committed(call))
-        attributes = _attributes(call)
+        attributes = _attributes(call, self._accounts[call.account].now())
         data = b"".join(data for _, data in parts)
         node = self._write(call, data, attributes)
         self._blocks.commit(call, node.etag, parts)
@@ -285,6 +286,16 @@ class Blob:
         )
         return self._wire.answer(call, 200, identity(node))
 
+    def set_expiry(self, call: AdlsCall) -> bytes:
+        """Set the time at which a file is deleted."""
+        account, where = self._accounts[call.account], (call.filesystem, call.path)
+        if "x-ms-expiry-option" not in call.headers:
+            raise refusal("MissingRequiredHeader")
+        node = account.head(*where)
+        expires = sent.expiry(call.headers, account.now(), node.created)
+        node = account.set_expiry(*where, expires, conditions=sent.conditions(call.headers))
+        return self._wire.answer(call, 200, identity(node))
+
     def delete(self, call: AdlsCall) -> bytes:
         """Delete a blob or an empty directory."""
         wanted = sent.conditions(call.headers)
@@ -292,9 +303,9 @@ class Blob:
         return self._wire.answer(call, 202, "x-ms-delete-type-permanent: true\r\n")
 
 
-def _attributes(call: AdlsCall) -> Attributes | None:
+def _attributes(call: AdlsCall, now: float) -> Attributes | None:
     """Return the attributes of the new blob, without the directory marker."""
-    given = sent.attributes(call.headers)
+    given = sent.attributes(call.headers, now)
     if given is None or not given.properties:
         return given
     kept = {name: _ for name, _ in given.properties.items() if name != "hdi_isfolder"}

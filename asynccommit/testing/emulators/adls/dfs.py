@@ -151,6 +151,7 @@ class Dfs:
             recursive=flag(query, "recursive"),
             limit=_page(call, "maxresults"),
             token=query.get("continuation") or None,
+            start=query.get("beginfrom", "").strip("/") or None,
         )
         return self._wire.answer(call, 200, _JSON + _continuation(token), paths_json(entries))
 
@@ -165,7 +166,7 @@ class Dfs:
             directory=call.query["resource"] == "directory",
             conditions=sent.conditions(headers),
             token=sent.transaction_id(headers),
-            attributes=sent.attributes(headers),
+            attributes=sent.attributes(headers, account.now()),
         )
         own = "x-ms-request-server-encrypted: true\r\n"
         if "x-ms-proposed-lease-id" in headers:
@@ -230,7 +231,12 @@ class Dfs:
         return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
 
     def head(self, call: AdlsCall) -> bytes:
-        """Return a path's properties; for a status query, without the user's."""
+        """Return a path's properties; for a status query, without the user's.
+
+        The root has none, as Hadoop's tests expect; the code is inferred.
+        """
+        if not call.path and "action" not in call.query:
+            raise refusal("InvalidUri")
         account = self._accounts[call.account]
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
         lines = status_lines(account, node, call.headers, brief="action" in call.query)

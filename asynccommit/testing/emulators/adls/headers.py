@@ -57,7 +57,7 @@ def _moment(text: str | None) -> float | None:
         raise refusal("InvalidHeaderValue") from None
 
 
-def attributes(headers: Headers) -> Attributes | None:
+def attributes(headers: Headers, now: float) -> Attributes | None:
     """Return the attributes of a new path, or ``None``."""
     get = headers.get
     found = Attributes(
@@ -68,6 +68,7 @@ def attributes(headers: Headers) -> Attributes | None:
         group=get("x-ms-group") or None,
         acl=get("x-ms-acl") or None,
         headers=content_headers(headers),
+        expires=expiry(headers, now),
         cipher=None if (cipher := encryption(headers)) is PLAIN else cipher,
     )
     return found if any(_ is not None for _ in found) else None
@@ -106,6 +107,25 @@ def default_scope(headers: Headers) -> tuple[str | None, bool]:
     """Return the default scope of a filesystem, and whether it is fixed."""
     fixed = headers.get("x-ms-deny-encryption-scope-override", "").lower() == "true"
     return headers.get("x-ms-default-encryption-scope") or None, fixed
+
+
+def expiry(headers: Headers, now: float, created: float | None = None) -> float | None:
+    """Return the time at which a file expires, or ``None``.
+
+    ``created`` is the time of an existing file's creation.
+    """
+    option = headers.get("x-ms-expiry-option", "").lower()
+    given = headers.get("x-ms-expiry-time", "")
+    if not option and not given:
+        return None
+    if option == "neverexpire" and not given:
+        return None
+    if option == "absolute" and given:
+        return _moment(given)
+    if option in ("relativetonow", "relativetocreation") and given.isdecimal():
+        start = now if option == "relativetonow" or created is None else created
+        return start + int(given[:15]) / 1000
+    raise refusal("InvalidHeaderValue")
 
 
 def properties(headers: Headers) -> Mapping[str, str] | None:

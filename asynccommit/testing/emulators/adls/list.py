@@ -80,11 +80,21 @@ def _page(
             recursive=recursive,
             limit=number(call.query, "maxresults"),
             token=call.query.get("marker") or None,
+            start=_start(call, directory),
         )
     except Refusal as error:
         if error.status == 400 or error.code == "FilesystemNotFound":
             raise
         return [], None
+
+
+def _start(call: AdlsCall, directory: str) -> str | None:
+    """Return where a listing begins, as a path in ``directory``."""
+    start = call.query.get("startfrom", "")
+    base = f"{directory}/" if directory else ""
+    if start.startswith(base):
+        return start[len(base) :].strip("/") or None
+    return None if start < base else "\U0010ffff"
 
 
 def _prefix(name: str) -> str:

@@ -41,6 +41,8 @@ def status_lines(
         lines += f"x-ms-permissions: {node.permissions}\r\n"
     if node.token and sent.knows_transactions(headers):
         lines += f"x-ms-client-transaction-id: {node.token}\r\n"
+    if node.extra is not None and node.extra.expires is not None:
+        lines += f"x-ms-expiry-time: {http_date(node.extra.expires)}\r\n"
     if account.encrypted:
         lines += _cipher_lines(node)
     if brief:

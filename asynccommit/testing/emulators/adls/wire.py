@@ -179,6 +179,9 @@ def _path_json(name: str, node: Node) -> Mapping[str, str]:
         "EncryptionContext": cipher.context,
         "CustomerProvidedKeySha256": cipher.key,
     }
+    if node.extra is not None and node.extra.expires is not None:
+        ticks = int(node.extra.expires * 10_000_000)
+        entry["expiryTime"] = str(_FILETIME_OF_EPOCH + ticks)
     entry |= {name: value for name, value in told.items() if value is not None}
     return {**entry, "isDirectory": "true"} if node.is_dir else entry
 

@@ -124,6 +124,7 @@ def dress(node: Node, attributes: Attributes | None, parent: Node) -> None:
     extra.properties = dict(given.properties or {})
     extra.headers = dict(given.headers or {})
     extra.cipher = given.cipher
+    extra.expires = given.expires
     extra.owner = given.owner or extra.owner
     extra.group = given.group or extra.group
     if given.acl:

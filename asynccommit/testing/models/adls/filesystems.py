@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from asynccommit.testing.models.adls.conditions import NO_CONDITIONS, Conditions, check_write
 from asynccommit.testing.models.adls.listing import decode_token, encode_token
-from asynccommit.testing.models.adls.nodes import Filesystem, Node
+from asynccommit.testing.models.adls.nodes import Filesystem, Node, unlink
 from asynccommit.testing.models.adls.refusals import refusal
 
 MOST_ENTRIES = 5000  # maximum number of entries on a page, whatever the request asks for
@@ -59,10 +60,15 @@ class Filesystems:
         self._version = _FIRST_ETAG
         self._filesystems: dict[str, Filesystem] = {}
         self.encrypted = False  # whether a key or a scope was ever used
+        self._due = inf  # when the next file expires
         self._deleted: dict[str, float] = {}
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, hns={self.hns})"
+
+    def now(self) -> float:
+        """Return the server's time, seconds since the epoch."""
+        return self._now()
 
     def create_filesystem(
         self,
@@ -94,6 +100,8 @@ class Filesystems:
         found = self._filesystems.get(fs)
         if found is None:
             raise refusal("FilesystemNotFound")
+        if self._due is not inf and self._now() >= self._due:
+            self._expire()
         return found
 
     def set_filesystem_properties(
@@ -123,6 +131,21 @@ class Filesystems:
         found = [self._filesystems[name] for name in names if name.startswith(prefix)]
         more = encode_token("filesystems", found[most - 1].name) if found[most:] else None
         return found[:most], more
+
+    def _expire(self) -> None:
+        """Delete the files whose time has come, and find the next one."""
+        now, self._due = self._now(), inf
+        begun = [found.root for found in self._filesystems.values()]
+        while begun:
+            directory = begun.pop()
+            for name, node in list((directory.children or {}).items()):
+                expires = inf if node.extra is None else node.extra.expires or inf
+                if node.is_dir:
+                    begun.append(node)
+                elif expires <= now:
+                    unlink(directory, name)
+                else:
+                    self._due = min(self._due, expires)
 
     def new_node(self, *, directory: bool = False) -> Node:
         """Return a new empty file or directory, not yet linked into a tree."""

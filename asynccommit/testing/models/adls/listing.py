@@ -11,7 +11,7 @@ import base64
 import binascii
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import dropwhile, islice, pairwise
 from typing import NamedTuple
 
 from asynccommit.testing.models.adls.nodes import Node, link
@@ -60,9 +60,7 @@ def list_page(
         token: token of the previous page.
         empty: the first page has only a token.
     """
-    subject = (
-        f"{'all' if recursive else 'list'} {binascii.crc32(path.encode('utf-8', 'replace')):x}"
-    )
+    subject = _subject(path, recursive)
     if token is None and empty:
         return AdlsPage([], encode_token(subject, _START))
     place = decode_token(subject, token) if token else ""
@@ -73,6 +71,27 @@ def list_page(
         entries = [entry for entry, _ in zip(walk, range(limit + 1), strict=False)]
     else:
         entries = _children(directory, base, after, limit + 1)
+    return _cut(entries, limit, subject, base)
+
+
+def list_page_from(directory: Node, path: str, recursive: bool, limit: int, start: str) -> AdlsPage:
+    """Return the first page of a listing that begins at ``start``.
+
+    Of a listing that is not recursive, only the first name of ``start`` counts.
+    """
+    base = f"{path}/" if path else ""
+    first = start.split("/") if recursive else start.split("/")[:1]
+    below = _below(directory, base, []) if recursive else iter(_children(directory, base, "", -1))
+    rest = dropwhile(lambda entry: entry[0][len(base) :].split("/") < first, below)
+    return _cut(list(islice(rest, limit + 1)), limit, _subject(path, recursive), base)
+
+
+def _subject(path: str, recursive: bool) -> str:
+    place = binascii.crc32(path.encode("utf-8", "replace"))
+    return f"{'all' if recursive else 'list'} {place:x}"
+
+
+def _cut(entries: list[tuple[str, Node]], limit: int, subject: str, base: str) -> AdlsPage:
     if len(entries) <= limit:
         return AdlsPage(entries, None)
     del entries[limit:]
@@ -90,7 +109,8 @@ def _children(directory: Node, base: str, after: str, most: int) -> list[tuple[s
     names = sorted_names(directory)
     start = bisect_right(names, after) if after else 0
     children = directory.children or {}
-    return [(base + name, children[name]) for name in names[start : start + most]]
+    end = len(names) if most < 0 else start + most
+    return [(base + name, children[name]) for name in names[start:end]]
 
 
 def _below(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, Node]]:

@@ -35,6 +35,7 @@ class Attributes(NamedTuple):
         acl: as text, ``user::rwx,group::r-x,other::---``.
         headers: content headers, by lower-case name: ``content-type``, ...
         cipher: encryption of the path.
+        expires: time at which a file is deleted, seconds since the epoch.
     """
 
     properties: Mapping[str, str] | None = None
@@ -45,16 +46,27 @@ class Attributes(NamedTuple):
     acl: str | None = None
     headers: Mapping[str, str] | None = None
     cipher: Cipher | None = None
+    expires: float | None = None
 
 
 class Extra:
     """Rare attributes of nodes, stored apart to keep plain files small."""
 
-    __slots__ = ("acl", "cipher", "group", "headers", "owner", "permissions", "properties")
+    __slots__ = (
+        "acl",
+        "cipher",
+        "expires",
+        "group",
+        "headers",
+        "owner",
+        "permissions",
+        "properties",
+    )
 
     def __init__(self) -> None:
         self.acl: str | None = None
         self.cipher: Cipher | None = None
+        self.expires: float | None = None
         self.group = SUPERUSER
         self.headers: Mapping[str, str] = _NOTHING
         self.owner = SUPERUSER

@@ -556,3 +556,63 @@ async def test_paths_that_are_none(wire: WireClient, place: str) -> None:
     answer = await wire.send("HEAD", f"/{wire.emulator.account}{place}", "action=getStatus")
 
     assert answer.brief == (400, "InvalidUri")
+
+
+async def test_expiry_of_a_file(wire: WireClient) -> None:
+    """It is set at the create or later, and shown by both endpoints and in listings."""
+    until = "Fri, 01 Jan 2100 00:00:00 GMT"
+    absolute = {"x_ms_expiry_option": "Absolute", "x_ms_expiry_time": until}
+    await wire.ask("PUT", "a", "resource=file", more=absolute)
+    await wire.ask("PUT", "b", "resource=file")
+    relative = {"x_ms_expiry_option": "RelativeToNow", "x_ms_expiry_time": "60000"}
+    later = await wire.ask("PUT", "b", "comp=expiry", more=relative)
+
+    told = [(await wire.ask("HEAD", name)).headers for name in ("a", "b")]
+    listed = (await wire.ask("GET", "", "resource=filesystem&recursive=false")).json["paths"]
+    never = await wire.ask("PUT", "b", "comp=expiry", x_ms_expiry_option="NeverExpire")
+
+    assert later.status == never.status == 200
+    assert told[0]["x-ms-expiry-time"] == until
+    assert "x-ms-expiry-time" in told[1]
+    assert ["expiryTime" in entry for entry in listed] == [True, True]
+    assert "x-ms-expiry-time" not in (await wire.ask("HEAD", "b")).headers
+
+
+@pytest.mark.parametrize(
+    "option,moment", [("Absolute", ""), ("Never", ""), ("RelativeToNow", "-1"), ("", "1")]
+)
+async def test_expiry_that_is_none(wire: WireClient, option: str, moment: str) -> None:
+    """It is refused, and makes nothing."""
+    given = {"x_ms_expiry_option": option, "x_ms_expiry_time": moment}
+    answer = await wire.ask("PUT", "a", "resource=file", more=given)
+
+    assert answer.brief == (400, "InvalidHeaderValue")
+    assert (await wire.ask("HEAD", "a")).status == 404
+
+
+async def test_listings_begin_where_they_are_told(wire: WireClient) -> None:
+    """A path in the directory, for the blob endpoint a whole one; it is listed itself."""
+    for name in ("x/a", "x/b", "x/c", "y"):
+        await wire.make(name)
+
+    lake = await wire.ask("GET", "", "resource=filesystem&recursive=true&directory=x&beginFrom=b")
+    blob = await wire.ask(
+        "GET", "", "restype=container&comp=list&delimiter=%2F&prefix=x%2F&startFrom=x%2Fb"
+    )
+    after = await wire.ask(
+        "GET", "", "restype=container&comp=list&delimiter=%2F&prefix=x%2F&startFrom=y"
+    )
+
+    assert [entry["name"] for entry in lake.json["paths"]] == ["x/b", "x/c"]
+    assert [b"<Name>x/%c</Name>" % letter in blob.body for letter in b"abc"] == [False, True, True]
+    assert b"<Name>" not in after.body
+
+
+async def test_root_has_no_properties(wire: WireClient) -> None:
+    """Neither can they be read, as Hadoop's tests expect; its status can."""
+    read = await wire.ask("HEAD", "")
+    written = await wire.ask("PATCH", "", "action=setProperties", x_ms_properties="a=Yg==")
+    status = await wire.ask("HEAD", "", "action=getStatus")
+
+    assert (read.brief, written.brief) == ((400, "InvalidUri"), (400, "InvalidUri"))
+    assert status.status == 200

@@ -244,3 +244,42 @@ def test_nodes_are_shown() -> None:
     assert repr(account) == "Account('acct', hns=True)"
     assert account.head_filesystem(FS).etag.startswith("0x8D")
     assert Conditions() == Conditions(None, None, None, None, None)
+
+
+def test_file_expires() -> None:
+    """It is deleted at its time, and not before; a time can be taken back."""
+    account = Bench()
+    later = account.clock.now + 60
+    for name in ("d/a", "d/b", "d/c"):
+        account.file(name)
+    account.set_expiry(FS, "d/a", later)
+    account.set_expiry(FS, "d/b", later)
+    account.set_expiry(FS, "d/c", later + 1)
+    account.set_expiry(FS, "d/b", None)
+    account.rename(FS, "a", FS, "d/a")
+
+    account.clock.now = later - 0.5
+    assert account.names() == ["a", "d", "d/b", "d/c"]
+    account.clock.now = later
+    assert account.names() == ["d", "d/b", "d/c"]
+    account.clock.now = later + 1
+    assert account.names() == ["d", "d/b"]
+
+
+def test_expiry_that_cannot_be() -> None:
+    """A time that has passed, a directory and a flat account are refused."""
+    account, flat = Bench(), Bench(hns=False)
+    account.file("d/f")
+    flat.file("f")
+    with refused(400, "InvalidHeaderValue"):
+        account.set_expiry(FS, "d/f", account.clock.now)
+    with refused(400, "InvalidHeaderValue"):
+        account.set_expiry(FS, "d", account.clock.now + 1)
+    with refused(400, "HierarchicalNamespaceNotEnabled"):
+        flat.set_expiry(FS, "f", account.clock.now + 1)
+
+
+def test_root_has_no_properties() -> None:
+    """They are refused there, as Hadoop's tests expect."""
+    with refused(400, "InvalidUri"):
+        Bench().set_properties(FS, "", {"k": "v"})

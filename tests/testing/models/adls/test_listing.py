@@ -178,3 +178,30 @@ def test_partial_delete_ends(paths: list[str], limit: int) -> None:
     assert account.names() == ["e", "e/f"]
     everything = {"/".join(path.split("/")[: n + 1]) for path in paths for n in range(4)}
     assert requests == max(1, -(-len(everything) // limit))
+
+
+@pytest.mark.parametrize(
+    "recursive,start,names",
+    [
+        (True, "b", ["b", "b/c", "b/e", "b-", "d"]),
+        (True, "b/d", ["b/e", "b-", "d"]),
+        (True, "a/x", ["b", "b/c", "b/e", "b-", "d"]),
+        (True, "e", []),
+        (False, "b/d", ["b", "b-", "d"]),
+    ],
+)
+def test_listing_from_a_name(recursive: bool, start: str, names: list[str]) -> None:
+    """It begins at that name, in the order of the listing, and goes on over pages."""
+    account = Bench()
+    for name in ("x/a", "x/b/c", "x/b/e", "x/b-", "x/d"):
+        account.file(name)
+
+    found, token = [], None
+    while True:
+        page = account.list(FS, "x", recursive=recursive, limit=2, token=token, start=start)
+        found += [name for name, _ in page.entries]
+        token = page.token
+        if token is None:
+            break
+
+    assert found == [f"x/{name}" for name in names]
