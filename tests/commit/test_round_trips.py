@@ -86,9 +86,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (7, 7), (42, 22), 12),
-        (20, 4, 5, (15, 7), (75, 22), 12),
-        (200, 8, 10, (25, 7), (273, 28), 18),
+        (1, 1, 1, (7, 7), (41, 19), 12),
+        (20, 4, 5, (15, 7), (71, 19), 12),
+        (200, 8, 10, (25, 7), (273, 26), 18),
     ],
 )
 def test_the_budget_of_a_job(
@@ -129,12 +129,12 @@ def test_the_budget_of_a_setup() -> None:
 @pytest.mark.parametrize(
     "store, files, partitions, budget",
     [
-        ("gcs", 1, 1, (51, 32)),
-        ("gcs", 20, 5, (86, 32)),
-        ("gcs", 200, 10, (286, 38)),
-        ("gcs-hns", 1, 1, (61, 42)),
-        ("gcs-hns", 20, 5, (115, 43)),
-        ("gcs-hns", 200, 10, (395, 50)),
+        ("gcs", 1, 1, (51, 31)),
+        ("gcs", 20, 5, (86, 31)),
+        ("gcs", 200, 10, (286, 37)),
+        ("gcs-hns", 1, 1, (61, 41)),
+        ("gcs-hns", 20, 5, (115, 42)),
+        ("gcs-hns", 200, 10, (395, 49)),
     ],
 )
 def test_the_budget_of_a_commit_in_a_bucket(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from asynccommit.commit.by_rename import attempt_files
 from asynccommit.errors import CommitError, DeniedError, OptionError, PreflightError
 from asynccommit.options.job import (
     CLASSIC,
@@ -353,8 +354,11 @@ async def test_a_failing_diagnostics_directory_is_a_warning(tmp_path: Path) -> N
         ({MANIFEST + "cleanup.parallel.delete.base.first": "true"}, 1),
     ],
 )
-async def test_parallel_delete(tmp_path: Path, conf: dict[str, str], deletes: int) -> None:
+async def test_parallel_delete(
+    tmp_path: Path, conf: dict[str, str], deletes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cleanup deletes as the options say."""
+    monkeypatch.setattr(attempt_files, "FEW_TASKS", 0)
     faults = Faults()
     await commit(tmp_path / "out", conf, faults)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from asynccommit.commit.by_rename.status import epoch_of
@@ -10,7 +11,11 @@ from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.layout import ENDED
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
 from asynccommit.stores.tree import list_all, list_if_there, walk
+
+FEW_TASKS = 4
+"""Maximum number of task attempts that are deleted with the job's directory, in one request."""
 
 
 async def refuse_asides(run: CommitContext, place: str) -> None:
@@ -38,13 +43,26 @@ async def delete_remains(run: CommitContext) -> None:
                 await run.store.delete_tree(info.path)
 
 
-async def delete_whole(run: CommitContext, place: str) -> CleanupResult:
-    """Delete the directory of a job attempt, which may be renamed."""
+async def find_tasks(run: CommitContext, place: str) -> Sequence[Info] | None:
+    """Return the task attempts, if ``delete_whole`` needs them, else ``None``."""
+    if run.options.parallel_delete and not run.options.delete_base_first:
+        with suppress(StoreError):  # the delete of the whole tells what is wrong
+            return await list_all(run.store, f"{place}/tasks")
+    return None
+
+
+async def delete_whole(
+    run: CommitContext, place: str, tasks: Sequence[Info] | None = None
+) -> CleanupResult:
+    """Delete the directory of a job attempt, which may be renamed.
+
+    ``tasks`` is what ``find_tasks`` has found.
+    """
     options, healthy = run.options, False
     if options.parallel_delete:
         if options.delete_base_first and await _delete_at_once(run, place):
             return CleanupResult.DELETED
-        healthy = await _delete_task_attempts(run, place)
+        healthy = await _delete_task_attempts(run, place, tasks)
     try:
         await run.store.delete_tree(place)
     except NotFoundError:
@@ -60,15 +78,20 @@ async def _delete_at_once(run: CommitContext, place: str) -> bool:
     return True
 
 
-async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
+async def _delete_task_attempts(
+    run: CommitContext, place: str, attempts: Sequence[Info] | None
+) -> bool:
     """Delete all task attempt directories; return whether all went well.
 
-    Return false also if there were none.
+    Return false also if they are few: the delete of the whole takes one request for all of them.
     """
-    try:
-        attempts = await list_all(run.store, f"{place}/tasks")
-    except StoreError:
-        return False  # the delete of the whole tells what is wrong
+    if attempts is None:
+        try:
+            attempts = await list_all(run.store, f"{place}/tasks")
+        except StoreError:
+            return False  # the delete of the whole tells what is wrong
+    if len(attempts) <= FEW_TASKS:
+        return False
     run.meter.total = len(attempts) + 1
     failures: list[StoreError] = []
 

@@ -7,6 +7,7 @@ for a job attempt.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from asynccommit.errors import (
     PreconditionError,
     StoreError,
 )
+from asynccommit.stores.base import Info
 from asynccommit.stores.tree import (
     is_there,
     list_if_there,
@@ -31,17 +33,31 @@ from asynccommit.stores.tree import (
 )
 
 
-async def clean_up(run: CommitContext) -> CleanupResult:
+async def find_attempts(run: CommitContext) -> Sequence[Info] | None:
+    """Return what is in the job's directory, for its clean-up; ``None`` if unknown."""
+    if not run.options.cleanup_skipped:
+        with suppress(StoreError):  # the clean-up asks again, and reports the error
+            return await list_if_there(run.store, run.layout.job_dir)
+    return None
+
+
+async def clean_up(run: CommitContext, attempts: Sequence[Info] | None = None) -> CleanupResult:
     """Delete a committed job below ``_temporary``, and that if it is empty.
 
     What other attempts of the job have goes first: one that begins to commit late finds nothing to
-    move there, or this one's record. Raises ``StoreError`` if the job's directory cannot be
+    move there, or this one's record.
+
+    Args:
+        run: the job.
+        attempts: what is in the job's directory, if that was read a moment ago.
+
+    Raises ``StoreError`` if the job's directory cannot be
     deleted, or a commit of another attempt has begun: then the record stays as well.
     """
     if run.options.cleanup_skipped:
         return CleanupResult.DISABLED
     with run.meter.timed("job_stage_cleanup"):
-        await _delete_attempts(run, but=run.layout.attempt_dir)
+        await _delete_attempts(run, run.layout.attempt_dir, attempts)
         outcome = await _delete_ended(run, "committed")
         await _delete_job_dir(run)
         await _delete_parents(run)
@@ -69,13 +85,17 @@ async def _delete_job_dir(run: CommitContext) -> None:
             await remove_tree(run.store, run.layout.job_dir)
 
 
-async def _delete_attempts(run: CommitContext, but: str = "") -> None:
+async def _delete_attempts(
+    run: CommitContext, but: str = "", attempts: Sequence[Info] | None = None
+) -> None:
     """Delete the files of all attempts of the job except ``but``.
 
     Raises ``PreconditionError`` if a commit of one has begun.
     """
     directory = directory_of(run)
-    for info in await list_if_there(run.store, run.layout.job_dir):
+    if attempts is None:
+        attempts = await list_if_there(run.store, run.layout.job_dir)
+    for info in attempts:
         if info.path == but or not (info.is_dir and _is_attempt(info.path)):
             continue
         number = int(info.path.rpartition("/")[2])

@@ -7,7 +7,12 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import cast
 
-from asynccommit.commit.by_rename.attempt_files import delete_remains, delete_whole, refuse_asides
+from asynccommit.commit.by_rename.attempt_files import (
+    delete_remains,
+    delete_whole,
+    find_tasks,
+    refuse_asides,
+)
 from asynccommit.commit.by_rename.job_directory import JobDirectory
 from asynccommit.commit.by_rename.shared_directories import take_own
 from asynccommit.commit.context import CommitContext
@@ -168,17 +173,25 @@ class FencedDirectory(JobDirectory):
         lease = run.lease
         if lease is not None:
             await lease.end()
-        place = await _set_aside(run, how)
+        place = await _move_away(run, how)
+        _, tasks = await both(lambda: _confirm(run, place), lambda: find_tasks(run, place))
         if lease is not None:
             lease.free()  # nobody begins below the name that the directory has now
-        return await delete_whole(run, place)
+        return await delete_whole(run, place, tasks)
 
 
 async def _set_aside(run: CommitContext, what: str) -> str:
     """Rename the job attempt's directory, and return its new path.
 
-    No commit can begin in it then.
+    Raises ``PreconditionError`` if it belongs to another commit.
     """
+    place = await _move_away(run, what)
+    await _confirm(run, place)
+    return place
+
+
+async def _move_away(run: CommitContext, what: str) -> str:
+    """Rename the job attempt's directory, in which no commit can begin then."""
     source, place = run.layout.attempt_dir, run.layout.ended(what)
     try:
         await run.store.rename(source, place)
@@ -187,11 +200,17 @@ async def _set_aside(run: CommitContext, what: str) -> str:
     except ExistsError:  # what a process left that died while deleting
         await run.store.delete_tree(place)
         await run.store.rename(source, place)
-    if run.identity.commit_id and not await _is_of_commit(run, place):
-        with unchecked():
-            await _put_back(run, place)  # of a later job with this id
-        raise PreconditionError("delete_tree", source, "now belongs to another commit")
     return place
+
+
+async def _confirm(run: CommitContext, place: str) -> None:
+    """Put a directory that was renamed back if it belongs to another commit."""
+    source = run.layout.attempt_dir
+    if place == source or not run.identity.commit_id or await _is_of_commit(run, place):
+        return
+    with unchecked():
+        await _put_back(run, place)  # of a later job with this id
+    raise PreconditionError("delete_tree", source, "now belongs to another commit")
 
 
 async def _is_of_commit(run: CommitContext, place: str) -> bool:

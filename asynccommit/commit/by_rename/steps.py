@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import clean_up
+from asynccommit.commit.by_rename.cleanup import clean_up, find_attempts
 from asynccommit.commit.by_rename.directories import make_directories, move_aside, remove_emptied
 from asynccommit.commit.by_rename.kept_manifests import keep_manifests
 from asynccommit.commit.by_rename.lease import close_place, say_stopped
@@ -53,17 +54,20 @@ async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -
     await keep_manifests(run)
     await write_success(run, plan, marker)
     await remove_emptied(run, plan)
-    await close_place(run, Ending.COMMITTED)
-    if not await clean(run) and await is_there(run.store, run.layout.record):
+    _, attempts = await both(lambda: close_place(run, Ending.COMMITTED), lambda: find_attempts(run))
+    if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
         await say_stopped(run)
 
 
-async def clean(run: CommitContext) -> bool:
-    """Clean up; return whether it worked, or raise if so configured."""
+async def clean(run: CommitContext, attempts: Sequence[Info] | None = None) -> bool:
+    """Clean up; return whether it worked, or raise if so configured.
+
+    ``attempts`` is what ``find_attempts`` has found.
+    """
     action = run.options.on_cleanup_failure
     stage = run.meter.stage
     try:
-        return await clean_up(run) is not CleanupResult.DISABLED
+        return await clean_up(run, attempts) is not CleanupResult.DISABLED
     except LeaseLostError:
         run.meter.stage = stage
         run.warn(f"{run.layout.job_dir} is left to the process that took its clean-up over")

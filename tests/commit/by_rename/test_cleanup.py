@@ -51,6 +51,19 @@ async def test_ways_to_clean_up(
         assert await clean_up(job._run()) is CleanupResult.NOTHING
 
 
+async def test_a_few_tasks_need_no_request_of_their_own(tmp_path: Path) -> None:
+    """Up to four task attempts are deleted with the directory of the job attempt."""
+    faults = Faults()
+    job = committer(tmp_path / "out", faults)
+    await job.setup_job()
+    for task in range(4):
+        await job.setup_task(ids(task)[1])
+
+    assert await clean_up(job._run()) is CleanupResult.DELETED
+    assert faults.count("delete_tree") == 1
+    assert not (tmp_path / "out/_temporary").exists()
+
+
 async def test_one_attempt_directory_resists(tmp_path: Path) -> None:
     """A failed delete of one task attempt is made up for by the delete of the whole."""
     faults = Faults(Fault("delete_tree", UnavailableError, "000003_0", times=1))
