@@ -145,10 +145,10 @@ async def test_0900_cleanup_and_again(tmp_path: Path) -> None:
     seen = Faults()
     job = committer(tmp_path / "out", seen)
     await job.setup_job()
-    for task in range(3):
+    for task in range(5):
         await run_task(job, task, {f"f{task}": "x"})
 
     assert "in parallel" in await job.cleanup()
-    assert seen.count("delete_tree") == 3 + 1
+    assert seen.count("delete_tree") == 5 + 1
     assert await job.cleanup() == "nothing to clean up"
     assert not (tmp_path / "out/_temporary").exists()

@@ -34,7 +34,7 @@ from asynccommit.stores.tree import (
 
 
 async def find_attempts(run: CommitContext) -> Sequence[Info] | None:
-    """Return what is in the job's directory, for its clean-up; ``None`` if unknown."""
+    """Return the entries of the job's directory; ``None`` if it is not read."""
     if not run.options.cleanup_skipped:
         with suppress(StoreError):  # the clean-up asks again, and reports the error
             return await list_if_there(run.store, run.layout.job_dir)

@@ -80,10 +80,11 @@ class FileV2Committer(FileV1Committer):
         warnings.warn(UNSAFE, CommitterWarning, stacklevel=2)
         return super().opened(opening)
 
-    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
-        """See ``ManifestCommitter.check_job``."""
+    async def _check_destination(
+        self, run: CommitContext, mode: Mode, overwrite: Sequence[str]
+    ) -> None:
         _refuse_replacing(mode, overwrite)
-        await super().check_job(mode=mode, overwrite=overwrite)
+        await super()._check_destination(run, mode, overwrite)
 
     async def commit_job(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.drafts import draft, put_new
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.status import read_decision
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.job.drafts import draft, put_drafted
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -74,7 +74,7 @@ async def decide(
         await require_place(run)
 
     data = encode_decision(decision)
-    ahead, _ = await both(lambda: draft(run, data), ready)
+    ahead, _ = await both(lambda: draft(run.store, run.layout, data), ready)
     with run.meter.timed("job_stage_decide_outcome"):
         await _write(run, decision, data, ahead)
         if not run.store.traits.fences:
@@ -102,7 +102,8 @@ async def _write(run: CommitContext, decision: Decision, data: bytes, ahead: Inf
     error: StoreError | None = None
     for number in range(_TRIES):
         try:
-            await put_new(run, run.layout.outcome, data, None if number else ahead)
+            once = None if number else ahead
+            await put_drafted(run.store, run.layout, run.layout.outcome, data, once)
             return
         except (ExistsError, OutcomeUnknownError) as problem:
             error = problem

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from asynccommit.commit.by_rename.drafts import draft, put_new
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.job.drafts import draft, put_drafted
 from asynccommit.commit.job.paths import outermost, within
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry, in_batches
@@ -76,7 +76,8 @@ class PlanWriter:
             return
         index = len(self.digests) - 1
         path = self.run.layout.plan(self.plan_id, index)
-        info = await put_new(self.run, path, self._held, await draft(self.run, self._held))
+        store, layout, data = self.run.store, self.run.layout, self._held
+        info = await put_drafted(store, layout, path, data, await draft(store, layout, data))
         await make_durable(self.run, path)
         self.version = info.etag if index == 0 else self.version
         self._held = b""

@@ -31,7 +31,7 @@ from asynccommit.commit.by_rename.recovery import (
     roll_back_job,
     status,
 )
-from asynccommit.commit.by_rename.snapshot import look_ahead
+from asynccommit.commit.by_rename.snapshot import look_ahead, look_at_destination
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
@@ -45,6 +45,7 @@ from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import both
+from asynccommit.stores.base import Store
 
 
 class Load(Protocol):
@@ -88,6 +89,10 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
     def looking(self, run: CommitContext) -> AbstractAsyncContextManager[None]:
         """See ``Publisher.looking``."""
         return pinned(run)
+
+    async def look_at_destination(self, run: CommitContext) -> Store | None:
+        """See ``Publisher.look_at_destination``."""
+        return await look_at_destination(run)
 
     async def unfinished(self, run: CommitContext) -> list[Unfinished]:
         """See ``Publisher.unfinished``."""

@@ -9,7 +9,7 @@ undo the commit, whatever tasks write afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,7 +19,6 @@ from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborte
 from asynccommit.commit.by_rename.conflicts import places_of
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.drafts import discard, draft, put_new
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
 from asynccommit.commit.by_rename.ownership import set_aside
@@ -33,6 +32,7 @@ from asynccommit.commit.durable import make_durable
 from asynccommit.commit.hints import command
 from asynccommit.commit.job.claims import setup_id
 from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.drafts import discard, draft, put_drafted
 from asynccommit.commit.job.owners import owner_of
 from asynccommit.commit.job.paths import ancestors, leaves, outermost
 from asynccommit.commit.job.places import TARGETS, places_text
@@ -103,9 +103,9 @@ async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> L
 
 
 async def _forget_plan(beginning: _Beginning, error: Exception) -> None:
-    """Delete the plan, unless nobody can tell whether its record was written."""
+    """Delete the plan, unless its record may have been written."""
     run, saving = beginning.run, beginning.saving
-    await discard(run, beginning.ahead)
+    await discard(run.store, beginning.ahead)
     refused = isinstance(error, OwnedError | PreflightError)
     if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
         await drop_plan(run, saving.plan_id, len(saving.digests))
@@ -115,7 +115,7 @@ async def _forget_plan(beginning: _Beginning, error: Exception) -> None:
 
 @dataclass(slots=True)
 class _Beginning:
-    """What is done before the record is written.
+    """The preparation of a commit record.
 
     Attributes:
         run: the commit.
@@ -145,13 +145,14 @@ class _Beginning:
         """
         run, traits = self.run, self.run.store.traits
         at_once = traits.drafts or not traits.fences
-        steps: list[Callable[[], Awaitable[None]]] = [self.saving.finish]
-        if not run.layout.shared:
-            steps.append(lambda: _make_place(run, self.plan))
-        if at_once:
-            steps.append(lambda: _look_again(run, self.plan))
-        if traits.drafts:
-            steps.append(self._write_ahead)
+
+        async def make_place() -> None:
+            if not run.layout.shared:
+                await _make_place(run, self.plan)
+            if at_once:  # afterwards: an abort may have moved away what that has made again
+                await _look_again(run, self.plan)
+
+        steps = [self.saving.finish, make_place, *([self._write_ahead] if traits.drafts else [])]
         await together(*steps)
         if not at_once:
             await _look_again(run, self.plan)
@@ -159,7 +160,7 @@ class _Beginning:
 
     async def _write_ahead(self) -> None:
         self._drafted = encode_record(_record(self))
-        self.ahead = await draft(self.run, self._drafted)
+        self.ahead = await draft(self.run.store, self.run.layout, self._drafted)
 
 
 async def _look_again(run: CommitContext, plan: Plan) -> None:
@@ -390,7 +391,7 @@ async def _put(run: CommitContext, data: bytes, ahead: Info | None) -> Info:
     """Write the record if it does not exist, or is damaged."""
     path = run.layout.record
     try:
-        return await put_new(run, path, data, ahead)
+        return await put_drafted(run.store, run.layout, path, data, ahead)
     except ExistsError:
         if not run.store.traits.fences:
             await _make_way(run)

@@ -24,8 +24,8 @@ async def look_ahead(run: CommitContext, inputs: Inputs) -> Store | None:
     share a directory, or unless the job is as its tasks have left it. A destination whose content
     is replaced is left out, as other jobs are looked for before it is listed.
     """
-    layout, traits = run.layout, run.store.traits
-    if traits.links or layout.shared or not (traits.consistent_listing and traits.whole_listings):
+    layout = run.layout
+    if layout.shared or not _is_listing_enough(run):
         return None
     appends = inputs.mode is Mode.APPEND and not inputs.overwrite
     dest = [layout.dest.path] if appends else []
@@ -37,6 +37,27 @@ async def look_ahead(run: CommitContext, inputs: Inputs) -> Store | None:
         files=[layout.job_owner, *(layout.manifest(task.task_id) for task in tasks)],
     )
     return view(run.store, found) if _is_ordinary(found, layout) else None
+
+
+async def look_at_destination(run: CommitContext) -> Store | None:
+    """Return the store with a snapshot of the destination and the jobs in it.
+
+    A setup asks for both before it creates something. Return ``None`` where each question must be
+    asked by itself.
+    """
+    if not _is_listing_enough(run):
+        return None
+    dest = run.layout.dest.path
+    listings = [dest, run.layout.temporary]
+    return view(
+        run.store, await take_snapshot(run.store, infos=[dest], listings=listings, files=[])
+    )
+
+
+def _is_listing_enough(run: CommitContext) -> bool:
+    """Return whether a listing tells what each entry of it would."""
+    traits = run.store.traits
+    return traits.consistent_listing and traits.whole_listings and not traits.links
 
 
 def _is_ordinary(found: Snapshot, layout: Layout) -> bool:

@@ -7,9 +7,11 @@ repeated because its answer was lost recognizes its own result.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import cast
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.drafts import discard, draft, put_drafted
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
     ExistsError,
@@ -17,6 +19,7 @@ from asynccommit.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
+    StoreError,
 )
 from asynccommit.formats.job_owner import (
     MAX_JOB_OWNER_BYTES,
@@ -25,7 +28,7 @@ from asynccommit.formats.job_owner import (
     encode_job_owner,
 )
 from asynccommit.runtime.concurrency import together
-from asynccommit.stores.base import DirectoryStore, Kind, Store
+from asynccommit.stores.base import DirectoryStore, Info, Kind, Store
 from asynccommit.stores.tree import is_there
 
 _JOB = "this job attempt exists already: use another id"
@@ -61,15 +64,41 @@ async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
 
     Raises ``ExistsError`` if another process has made them, or does so now.
     """
-    layout, places = run.layout, list(run.layout.setup_dirs)
-    if store.traits.directories:
+    layout = run.layout
+    if not store.traits.directories:
+        makes = [lambda path=path: store.mkdir(path) for path in layout.setup_dirs]
+        await together(*makes, lambda: write_owner(store, layout.job_owner, owner))
+        return
+    places = [path for path in layout.setup_dirs if path != layout.attempt_dir]
+    data, ahead = encode_job_owner(owner), list[Info | None]()
+
+    async def make() -> None:
         try:
             await cast(DirectoryStore, store).mkdir_new(layout.attempt_dir)
         except ExistsError as error:
             raise ExistsError(error.op, error.path, _JOB) from error
-        places = [path for path in places if path != layout.attempt_dir]
-    makes = [lambda path=path: store.mkdir(path) for path in places]
-    await together(*makes, lambda: write_owner(store, layout.job_owner, owner))
+        for path in places:
+            await store.mkdir(path)
+
+    async def write_ahead() -> None:
+        ahead.append(await draft(store, layout, data))
+
+    try:
+        await together(make, write_ahead)
+    except StoreError:
+        for written in ahead:
+            await discard(store, written)
+        raise
+    await _place_owner(store, layout, data, *ahead)
+
+
+async def _place_owner(store: Store, layout: Layout, data: bytes, ahead: Info | None) -> None:
+    """Put the owner file of a job that was just set up in place."""
+    if ahead is not None:
+        with suppress(StoreError):  # it is written again, and the error reported
+            await put_drafted(store, layout, layout.job_owner, data, ahead)
+            return
+    await _write_owner(store, layout.job_owner, data)
 
 
 async def setup_id(store: Store, path: str) -> str | None:
@@ -88,8 +117,12 @@ async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
 
     Raises ``ExistsError`` if another owner's file exists.
     """
+    await _write_owner(store, path, encode_job_owner(owner))
+
+
+async def _write_owner(store: Store, path: str, data: bytes) -> None:
     try:
-        await put_new(store, path, encode_job_owner(owner), MAX_JOB_OWNER_BYTES)
+        await put_new(store, path, data, MAX_JOB_OWNER_BYTES)
     except ExistsError as error:
         raise ExistsError(error.op, path.rpartition("/")[0], _JOB) from error
 

@@ -154,9 +154,13 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         finished or undone according to ``options.on_unfinished``. Raises ``UnfinishedError``,
         ``CommittedError`` for a job key that is done, and ``CommitError``.
         """
-        run = self._run()
+        await self._check_destination(self._run(), mode, overwrite)
+
+    async def _check_destination(self, run: RunT, mode: Mode, overwrite: Sequence[str]) -> None:
         async with commit_failures(run):
+            run.snapshot = await self.publisher.look_at_destination(run)
             for other in to_settle(run, await self.publisher.unfinished(run)):
+                run.snapshot = None
                 await self._settle_other(run, other)
                 if other.finishes and not is_replaced(run, mode, overwrite):
                     refuse_repeating(run, other)
@@ -169,8 +173,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         ``CommitError`` if the destination is a file or the job attempt exists already, and the
         errors of ``check_job``.
         """
-        await self.check_job(mode=mode)
         run = self._run()
+        await self._check_destination(run, mode, ())
         async with commit_failures(run):
             with run.meter.timed("job_stage_setup"):
                 await self.publisher.refuse_taken(run)

@@ -13,6 +13,7 @@ from asynccommit.commit.job.setup import Unfinished
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stores.base import Store
 
 RunT = TypeVar("RunT", bound=CommitContext)
 StateT = TypeVar("StateT")
@@ -65,6 +66,10 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
         return nullcontext()
 
     # --- before a commit
+
+    async def look_at_destination(self, run: RunT) -> Store | None:
+        """Return the store with a snapshot of what a setup asks, if that is safe."""
+        return None
 
     @abstractmethod
     async def unfinished(self, run: RunT) -> list[Unfinished]:

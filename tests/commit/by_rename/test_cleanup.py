@@ -135,14 +135,20 @@ async def test_abort_tells_of_its_failure(tmp_path: Path) -> None:
 FILES = {"day=1/a": "1", "day=2/b": "2"}
 
 
-async def test_an_abort_while_a_commit_begins(site: Site) -> None:
+@pytest.mark.parametrize(
+    "name, match",
+    [("mkdir", "commit-epoch"), ("put", "commit-plan"), ("put", "commit-record")],
+)
+async def test_an_abort_while_a_commit_begins(site: Site, name: str, match: str) -> None:
     """Whoever is first: the job is committed whole, or nothing of it is there."""
     aborting = site.job()
-    job = await site.ready(FILES, At("put", "commit-record", aborting.abort_job))
+    job = await site.ready(FILES, At(name, match, aborting.abort_job))
     with pytest.raises(CommitError):
         await job.commit_job()
+    await site.job().abort_job()
 
     assert site.files() == {}
+    assert site.left() == []
 
 
 async def test_an_abort_that_finds_a_record_puts_all_back(site: Site) -> None:

@@ -14,7 +14,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport
-from tests.support.commits import At, Dies, Site, in_virtual_time
+from tests.support.commits import JOB, At, Dies, Site, in_virtual_time
 
 FILES = {"day=1/a": "1", "day=2/b": "2"}
 NEXT = {"day=1/a": "of the next run"}
@@ -97,3 +97,22 @@ async def test_a_setup_that_is_executed_after_the_end(site: Site) -> None:
 
     assert (await other.commit_job([message])).already
     assert (site.files(), site.left()) == (FILES, [])
+
+
+@in_virtual_time
+async def test_no_commit_begins_where_its_own_request_made_a_directory(site: Site) -> None:
+    """The commit looks for the job once it has made its directories, which an abort may precede."""
+    aborting = site.job(Dies("delete", f"_temporary/{JOB}"))
+
+    async def abort() -> None:
+        with suppress(BaseException):
+            await aborting.abort_job()
+
+    job = await site.ready(FILES, At("mkdir", "commit-epoch", abort), Dies("rename", "/manifests"))
+    with suppress(BaseException):
+        await job.commit_job()
+    assert not any("commit-record" in path for path in await site.left_now())
+    await site.job(process="3.three").rollback_job(force=True)
+
+    assert site.files() == {}
+    assert site.left() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asynccommit.commit.by_rename.drafts import draft, put_new
+from asynccommit.commit.job.drafts import draft, put_drafted
 from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.commit.test_round_trips import Measured
@@ -23,7 +23,8 @@ def test_a_draft_takes_the_place_of_its_file() -> None:
         measured = Measured()
         await measured.job.setup_job()
         run = measured.job._run()
-        await put_new(run, run.layout.record, b"data", await draft(run, b"data"))
+        ahead = await draft(run.store, run.layout, b"data")
+        await put_drafted(run.store, run.layout, run.layout.record, b"data", ahead)
         return await measured.store.get(run.layout.record, 10), await left(measured)
 
     data, names = run_virtual(main())
@@ -34,9 +35,9 @@ def test_a_draft_takes_the_place_of_its_file() -> None:
 async def refused(measured: Measured, kind: type[Exception]) -> list[str]:
     """Return what is left by a draft that cannot be put in place."""
     run = measured.job._run()
-    ahead = await draft(run, b"mine")
+    ahead = await draft(run.store, run.layout, b"mine")
     with pytest.raises(kind):
-        await put_new(run, run.layout.record, b"mine", ahead)
+        await put_drafted(run.store, run.layout, run.layout.record, b"mine", ahead)
     return await left(measured)
 
 

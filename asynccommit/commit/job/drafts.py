@@ -1,0 +1,60 @@
+"""Files of a driver, written ahead and put in place by one rename.
+
+A draft lies in the directory of the job, not in that of the attempt: one that is written late makes
+no directory again that an abort has moved away, and its rename then fails.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import cast
+
+from asynccommit.commit.layout import Layout
+from asynccommit.errors import NotFoundError, StoreError
+from asynccommit.stores.base import DraftingStore, Info, Store
+
+
+async def draft(store: Store, layout: Layout, data: bytes) -> Info | None:
+    """Write the content of a file of the job ahead, and return where it is.
+
+    It means nothing until ``put_drafted`` puts it in place. Returns ``None`` where a put takes no
+    longer, or if that failed.
+    """
+    if not store.traits.drafts:
+        return None
+    with suppress(StoreError):  # ``put_drafted`` writes it then, and reports its own error
+        return await cast(DraftingStore, store).draft(layout.job_dir, data)
+    return None
+
+
+async def put_drafted(
+    store: Store, layout: Layout, path: str, data: bytes, ahead: Info | None
+) -> Info:
+    """Write a file that must not exist, with its draft if there is one.
+
+    Raises as ``Store.put``.
+    """
+    if ahead is None:
+        return await store.put(path, data, overwrite=False)
+    try:
+        await store.rename(ahead.path, path, etag=ahead.etag)
+    except StoreError as error:
+        await discard(store, ahead)
+        if isinstance(error, NotFoundError):
+            await _remove_made(store, layout)
+        raise
+    return ahead._replace(path=path)
+
+
+async def _remove_made(store: Store, layout: Layout) -> None:
+    """Delete the directories that the draft has made of a job that had ended."""
+    with suppress(StoreError):
+        await store.delete(layout.job_dir)
+        await store.delete(layout.temporary)
+
+
+async def discard(store: Store, ahead: Info | None) -> None:
+    """Delete a draft that is not needed; ignore errors."""
+    if ahead is not None:
+        with suppress(StoreError):
+            await store.delete(ahead.path)
