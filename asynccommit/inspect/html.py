@@ -164,7 +164,8 @@ def _facts(facts: Mapping[str, object]) -> str:
         f'</th><td style="{cell};overflow-wrap:anywhere">{_safe(value)}</td></tr>'
         for name, value in facts.items()
     )
-    return f'<table style="border-collapse:collapse;margin:.3em 0"><tbody>{rows}</tbody></table>'
+    style = "border-collapse:collapse;margin:.3em 0;font-size:inherit"
+    return f'<table style="{style}"><tbody>{rows}</tbody></table>'
 
 
 def _warnings(texts: Sequence[str]) -> str:

@@ -196,15 +196,20 @@ class Options:
         _check_key(self.job_key)
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, str | float]) -> Options:
+    def from_conf(cls, conf: Mapping[str, str | float], *, shared: bool = False) -> Options:
         """Read options from configuration keys; ignore keys of other families.
 
         Values are text, or the numbers and booleans that the text stands for. Warns with
-        ``OptionWarning`` for a key of these families that is unknown or dead, and for a number
-        under a Hadoop key that is above the maximum here; the number is lowered to the maximum.
+        ``OptionWarning`` for a key of these families that has no effect, and for a number under a
+        Hadoop key that is above the maximum here; the number is lowered to the maximum.
 
-        Raises ``OptionError``, which names key and value, for a value that cannot be read, and for
-        the name of a field given instead of a key.
+        Args:
+            conf: keys, bare or with Spark's prefixes, and values.
+            shared: other programs read ``conf`` too, as that of a Spark session: an unknown key
+                under a prefix of Hadoop is only a warning.
+
+        Raises ``OptionError``, which names the key, for an unknown key of these families, a value
+        that cannot be read, and the name of a field given instead of a key.
         """
         told = _texts(conf)
         found: dict[str, Any] = {}
@@ -218,8 +223,17 @@ class Options:
                         f"{name} has no effect: {OBSOLETE_KEYS[name].why}", OptionWarning, 3
                     )
             elif name.startswith(FAMILIES) and name not in UPLOAD_KEYS:
-                warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
+                text = _unknown(name)
+                if not shared or name.startswith(OURS):
+                    raise OptionError(text)
+                warnings.warn(text, OptionWarning, 3)
         return replace(cls(), uploads=UploadOptions.of(told), **found)
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, [*KEYS, *UPLOAD_KEYS], 1, 0.8)
+    question = f": did you mean {near[0]}?" if near else "; docs/options.md lists the options"
+    return f"{name} is not an option of this committer{question}"
 
 
 def _check_key(key: str | None) -> None:

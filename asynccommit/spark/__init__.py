@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, TypeVar
 
+from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import HIDDEN, checked
 from asynccommit.results import JobReport
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 __all__ = [
     "configure",
+    "is_active",
     "last_report",
     "register_data_source",
     "reports",
@@ -25,6 +27,7 @@ __all__ = [
     "rollback",
     "status",
     "takeover",
+    "unconfigure",
 ]
 
 
@@ -35,6 +38,7 @@ def configure(
     unsupported_scheme: str = "delegate",
     schemes: Sequence[str] = tuple(STORES),
     progress: bool | None = None,
+    on_progress: OnProgress | None = None,
     conf: Mapping[str, str | float] | None = None,
     storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
 ) -> T:
@@ -52,6 +56,8 @@ def configure(
             to Spark's own protocol with a warning, ``"refuse"`` fails it.
         schemes: the schemes to commit here.
         progress: whether to show a progress line; ``None`` for where a terminal is.
+        on_progress: called a few times a second by the commits of every session of this process,
+            on the engine's thread, in place of the progress line; the last one given counts.
         conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.
         storage_options: credentials and the like for the stores, under fsspec's names, for every
             session of this process; they stay in Python. The session's Hadoop configuration
@@ -72,6 +78,8 @@ def configure(
     said = {key: _text(value) for key, value in (conf or {}).items()}
     sessions.check_conf(said)
     bridge.storage_options.update(storage_options or {})
+    if on_progress is not None:
+        bridge.on_progress = on_progress
     settings = {
         "spark.asynccommit.schemes": ",".join(schemes),
         "spark.asynccommit.unsupportedScheme": unsupported_scheme,
@@ -84,6 +92,35 @@ def configure(
     else:
         sessions.attach(target, settings)
     return target
+
+
+@checked
+def is_active(spark: Any) -> bool:
+    """Return whether this package commits what the session writes.
+
+    A session of Spark Connect is never active. Raises ``OptionError`` for an object that is not a
+    session.
+    """
+    from asynccommit.spark import sessions
+
+    return sessions.is_active(spark)
+
+
+@checked
+def unconfigure(spark: Any) -> None:
+    """Give a running session back the committer and the options it had.
+
+    Jobs that are running end as they began. ``storage_options`` and ``on_progress``, which are
+    those of the process, remain. A session that is not configured is left as it is.
+
+    Raises:
+        UnsupportedError: this is Spark Connect.
+        OptionError: the argument is not a session.
+    """
+    from asynccommit.spark import sessions
+
+    if sessions.is_active(spark):
+        sessions.detach(spark)
 
 
 def _text(value: str | float) -> str:

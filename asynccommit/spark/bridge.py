@@ -218,11 +218,12 @@ def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Commit
 def options_of(conf: Mapping[str, str]) -> Options:
     """Return the options of a commit from a session's settings.
 
-    If an option is given in two spellings, ``spark.asynccommit.`` wins, as in the JVM. Raises
-    ``OptionError``.
+    If an option is given in two spellings, ``spark.asynccommit.`` wins, as in the JVM. An unknown
+    key under a prefix of Hadoop is a warning, because other programs may read it. Raises
+    ``OptionError``, also for an unknown key of this package.
     """
     known = {k: v for k, v in sorted(conf.items()) if bare(k) not in OWN_KEYS}
-    return replace(Options.from_conf(known), job_id_source=JOB_ID_SOURCE)
+    return replace(Options.from_conf(known, shared=True), job_id_source=JOB_ID_SOURCE)
 
 
 def options_for(request: Mapping[str, Any]) -> Options:

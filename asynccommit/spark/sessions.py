@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.options.job import bare
-from asynccommit.spark.bridge import BRIDGE, options_of
+from asynccommit.options.job import Options, OptionWarning, bare
+from asynccommit.spark.bridge import BRIDGE, OWN_KEYS, options_of
 from asynccommit.spark.callback import leave
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
 
@@ -26,6 +28,16 @@ _STORES = r"^(fs\.azure|fs\.gs|fs\.s3a|google\.cloud)\."
 _STAGING = "fs.s3a.committer.staging.tmp.path"
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
+_BEFORE = "_asynccommit_before"
+_UNUSED = (
+    "asynccommit.spark.configure() was given a builder that was then discarded, so no session is "
+    "configured by it: write spark = configure(SparkSession.builder).getOrCreate(), or "
+    "configure(spark) for a running session"
+)
+_NOT_INHERITED = (
+    "newSession() of a session configured by asynccommit has made one that is not: Spark's own "
+    "protocol commits its writes. Call asynccommit.spark.configure() with the new session"
+)
 
 
 def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
@@ -42,14 +54,24 @@ def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
         getattr(builder, _MARK).update(conf)
         return
     setattr(builder, _MARK, dict(conf))
-    create = builder.getOrCreate
+    kind: Any = type(builder)
+    unused = weakref.finalize(builder, _warn_of_unused)
+    unused.atexit = False
 
-    def get_or_create() -> Any:
-        session = create()
-        attach(session, getattr(builder, _MARK))
-        return session
+    class Configured(kind):  # type: ignore[misc]
+        def getOrCreate(self) -> Any:  # noqa: N802  PySpark's name
+            unused.detach()
+            session = super().getOrCreate()
+            attach(session, getattr(self, _MARK))
+            return session
 
-    builder.getOrCreate = get_or_create
+    # A function in the object itself would keep the object alive, and hide that it was discarded.
+    Configured.__name__, Configured.__qualname__ = kind.__name__, kind.__qualname__
+    builder.__class__ = Configured
+
+
+def _warn_of_unused() -> None:
+    warnings.warn(_UNUSED, OptionWarning, stacklevel=2)
 
 
 def attach(session: Any, conf: Mapping[str, str]) -> None:
@@ -61,9 +83,56 @@ def attach(session: Any, conf: Mapping[str, str]) -> None:
     if not _has_protocol(session):
         jar = compiled_jar(running_spark(session))
         session.sql(f"ADD JAR '{jar}'")
-    for key, value in {**conf, _CLASS_KEY: PROTOCOL}.items():
-        session.conf.set(key.removeprefix("spark.hadoop."), value)
+    before = session.__dict__.setdefault(_BEFORE, {})
+    for name, value in {**conf, _CLASS_KEY: PROTOCOL}.items():
+        key = name.removeprefix("spark.hadoop.")
+        found = session.conf.get(key, None)
+        before.setdefault(key, None if found == value else found)
+        session.conf.set(key, value)
     register(session)
+    _watch_new_sessions(session)
+
+
+def is_active(session: Any) -> bool:
+    """Return whether this process commits what the session writes.
+
+    Raises ``OptionError`` for an object that is not a session.
+    """
+    try:
+        _refuse_connect_session(session)
+    except UnsupportedError:
+        return False
+    properties = session._jvm.java.lang.System.getProperties()
+    left = properties.get(CALLBACK) is not None
+    return left and session.conf.get(_CLASS_KEY, None) == PROTOCOL
+
+
+def detach(session: Any) -> None:
+    """Give a session back the settings that ``attach`` has changed.
+
+    Raises ``UnsupportedError`` for Spark Connect, and ``OptionError``.
+    """
+    _refuse_connect_session(session)
+    before = session.__dict__.pop(_BEFORE, {})
+    for key, value in {_CLASS_KEY: None, **before}.items():
+        if value is None:
+            session.conf.unset(key)
+        else:
+            session.conf.set(key, value)
+    session.__dict__.pop("newSession", None)
+
+
+def _watch_new_sessions(session: Any) -> None:
+    """Warn when the session makes another one that does not inherit."""
+    make = type(session).newSession
+
+    def new_session() -> Any:
+        made = make(session)
+        if not is_active(made):
+            warnings.warn(_NOT_INHERITED, OptionWarning, stacklevel=2)
+        return made
+
+    session.newSession = new_session
 
 
 def register(session: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
@@ -88,7 +157,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     for key in conf:
         if not bare(key).startswith(("mapreduce.", "asynccommit.", "fs.s3a.committer.")):
             raise OptionError(f"{key} is not an option of a commit: set it on the session itself")
-    options_of(conf)
+    Options.from_conf({key: text for key, text in conf.items() if bare(key) not in OWN_KEYS})
 
 
 def settings_of(session: Any) -> tuple[dict[str, str], dict[str, str]]:

@@ -49,11 +49,34 @@ def test_threads_of_zero_mean_the_default() -> None:
     assert Options.from_conf({MANIFEST + "io.threads": "0"}).workers is None
 
 
-@pytest.mark.parametrize("key", [*OBSOLETE_KEYS, MANIFEST + "no.such.option", CLASSIC + "typo"])
-def test_dead_and_unknown_keys_warn(key: str) -> None:
+@pytest.mark.parametrize("key", OBSOLETE_KEYS)
+def test_dead_keys_warn(key: str) -> None:
     """A key of these families that does nothing is named in a warning."""
     with pytest.warns(OptionWarning, match=key):
         Options.from_conf({key: "2"})
+
+
+@pytest.mark.parametrize(
+    "key, near",
+    [
+        (MANIFEST + "io.thread", MANIFEST + "io.threads"),
+        ("spark.asynccommit.on.unfinishd", "asynccommit.on.unfinished"),
+        ("spark.hadoop." + CLASSIC + "typo", "options.md"),
+        ("fs.s3a.committer.nam", "fs.s3a.committer.name"),
+    ],
+)
+def test_unknown_keys_are_refused(key: str, near: str) -> None:
+    """An unknown key of these families is an error that names the key it resembles."""
+    with pytest.raises(OptionError, match=rf"is not an option of this committer.*{near}"):
+        Options.from_conf({key: "2"})
+
+
+def test_unknown_keys_of_others_warn_where_others_read_them() -> None:
+    """In a session's settings a key of Hadoop may be another program's; ours is an error."""
+    with pytest.warns(OptionWarning, match=r"did you mean \S+io\.threads\?"):
+        Options.from_conf({MANIFEST + "io.thread": "2"}, shared=True)
+    with pytest.raises(OptionError, match=r"did you mean asynccommit\.rate\?"):
+        Options.from_conf({"spark.asynccommit.rates": "2"}, shared=True)
 
 
 def test_sparks_own_default_is_no_news() -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.errors import CommitError
-from asynccommit.options.job import OptionWarning
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import Bridge
@@ -202,11 +201,14 @@ def test_apply_refuses_to_overwrite_another_store(tmp_path: Path) -> None:
 
 
 def test_options_of_the_bridge_are_none_of_the_commit(tmp_path: Path) -> None:
-    """Its own keys give no warning, an unknown one of the family does."""
+    """Its own keys are taken, an unknown one of the family is an error."""
     own = {"spark.asynccommit.schemes": "file", "spark.asynccommit.unsupportedScheme": "refuse"}
     Bridge().apply(request(tmp_path, conf=own))
-    with pytest.warns(OptionWarning, match=r"asynccommit\.nonsense"):
-        Bridge().apply(request(tmp_path, conf={"spark.asynccommit.nonsense": "1"}))
+    reply = json.loads(
+        Bridge().apply(request(tmp_path, "j2", conf={"spark.asynccommit.nonsense": "1"}))
+    )
+    assert reply["kind"] == "OptionError"
+    assert "asynccommit.nonsense is not an option" in reply["error"]
 
 
 def test_reports_are_bounded(tmp_path: Path) -> None:

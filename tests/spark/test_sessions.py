@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from asynccommit import OptionWarning, Progress
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.spark import configure, sessions
+from asynccommit.spark import bridge, configure, sessions
 from tests.support.spark import leftovers, run_script, visible
 
 
@@ -72,6 +73,7 @@ def test_builder_keeps_the_jars_of_the_defaults_file(
     (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   /x/mine.jar\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     builder = configure(Builder())
+    builder.getOrCreate()
 
     assert builder._options["spark.jars"].startswith("/x/mine.jar,")
 
@@ -81,6 +83,7 @@ def test_options_get_sparks_prefix(attached: list[Any]) -> None:
     """Hadoop's keys go to a builder as ``spark.hadoop.*``, ours as they are."""
     key = "mapreduce.manifest.committer.validate.output"
     builder = configure(Builder(), unsupported_scheme="refuse", progress=True, conf={key: "true"})
+    builder.getOrCreate()
 
     assert builder._options[f"spark.hadoop.{key}"] == "true"
     assert builder._options["spark.asynccommit.unsupportedScheme"] == "refuse"
@@ -116,6 +119,80 @@ def test_wrong_options_are_refused() -> None:
         configure(Builder(), unsupported_scheme="maybe")
     with pytest.raises(OptionError, match=r"spark\.executor\.memory is not an option"):
         configure(Builder(), conf={"spark.executor.memory": "1g"})
+
+
+@pytest.mark.parametrize(
+    "key, near",
+    [
+        ("asynccommit.on.unfinishd", "asynccommit.on.unfinished"),
+        ("mapreduce.manifest.committer.validate.outputs", "validate.output"),
+    ],
+)
+def test_unknown_options_are_refused(key: str, near: str) -> None:
+    """A key that is nearly one of ours or Hadoop's is an error that names the right one."""
+    with pytest.raises(OptionError, match=rf"{key} is not an option.*did you mean \S*{near}\?"):
+        configure(Builder(), conf={key: "true"})
+
+
+@pytest.mark.jvm
+def test_builder_that_is_discarded_is_noticed(attached: list[Any]) -> None:
+    """A builder that goes away unused warns at once; one that was used does not."""
+    with pytest.warns(OptionWarning, match=r"spark = configure\(SparkSession\.builder\)"):
+        configure(Builder())
+    configure(Builder()).getOrCreate()
+    assert len(attached) == 1
+
+
+@pytest.mark.jvm
+def test_progress_goes_to_the_callback(
+    attached: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``on_progress`` is what commits of this process call; a call without it changes nothing."""
+    monkeypatch.setattr(bridge, "on_progress", None)
+    told: list[Progress] = []
+    configure(Builder(), on_progress=told.append).getOrCreate()
+    configure(Builder()).getOrCreate()
+
+    assert bridge.on_progress == told.append
+    assert not bridge.is_shown({"spark.asynccommit.progress": "true"})
+
+
+@pytest.mark.spark
+def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
+    """``unconfigure`` restores what ``configure`` changed; ``newSession`` without it warns."""
+    done = run_script(
+        tmp_path,
+        """
+        import warnings
+        from asynccommit.spark import is_active, unconfigure
+
+        key = "mapreduce.manifest.committer.validate.output"
+        spark = builder(scratch).getOrCreate()
+        spark.conf.set("spark.asynccommit.rate", "7")
+        before = dict(spark.conf.getAll)
+        print("before", is_active(spark))
+        configure(spark, conf={key: "true", "asynccommit.rate": 9})
+        print("configured", is_active(spark), spark.conf.get(key))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            other = spark.newSession()
+        print("other", is_active(other), [w.category.__name__ for w in caught])
+        spark.range(2).write.parquet(str(scratch / "one"))
+        unconfigure(spark)
+        print("after", is_active(spark), dict(spark.conf.getAll) == before)
+        spark.range(2).write.parquet(str(scratch / "two"))
+        print("reports", len(reports()))
+        spark.stop()
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "before False",
+        "configured True true",
+        "other False ['OptionWarning']",
+        "after False True",
+        "reports 1",
+    ]
 
 
 def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
