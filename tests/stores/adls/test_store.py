@@ -55,7 +55,7 @@ async def store(request: pytest.FixtureRequest, emulator: AdlsEmulator) -> Async
     await opened.aclose()
 
 
-@pytest.mark.rotate("store")
+@pytest.mark.rotate("emulator")
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 async def test_contract(rule: Rule, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store keeps the rule; names that end in a dot apart, which the service does not keep."""

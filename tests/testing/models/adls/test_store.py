@@ -73,6 +73,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[SimStore]:
     await opened.aclose()
 
 
+@pytest.mark.rotate("store", keep=2)
 @pytest.mark.parametrize(
     "store,rule", CASES, ids=lambda _: _ if isinstance(_, str) else name_of(_), indirect=["store"]
 )
