@@ -242,6 +242,7 @@ IDENTITIES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["after", "cut"])
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_rename_whose_answer_is_lost(
@@ -261,6 +262,7 @@ def test_rename_whose_answer_is_lost(
     assert names(abfs, "/d") == {"b": 1}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["after", "cut"])
 @pytest.mark.parametrize("op", ["create", "append", "flush", "mkdir"])
 def test_write_whose_answer_is_lost(
@@ -290,6 +292,7 @@ def test_delete_whose_answer_is_lost(
     assert names(abfs, "/") == {}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("op", ["create", "append", "flush", "rename", "list", "read", "delete"])
 def test_server_that_is_busy(abfs: Abfs, emulator: EmulatorThread, op: str) -> None:
     """A request that is refused twice is repeated."""

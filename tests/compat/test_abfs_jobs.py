@@ -199,6 +199,7 @@ def test_commit_job_into_directories_that_exist(
     assert found.keys() >= {f"/{name}" for name in WHOLE}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", ["after", "cut", "before"])
 def test_commit_job_when_every_third_rename_fails(

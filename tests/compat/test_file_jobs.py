@@ -120,6 +120,7 @@ def test_commit_job_by_hadoop_of_our_tasks(hadoop: Hadoop, dest: Path, version: 
     assert_committed(dest)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_commit_job_of_tasks_of_both(hadoop: Hadoop, dest: Path, version: str, side: str) -> None:
@@ -135,6 +136,7 @@ def test_commit_job_of_tasks_of_both(hadoop: Hadoop, dest: Path, version: str, s
     assert_committed(dest, {**WHOLE, **earlier})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", SIDES)
 @pytest.mark.parametrize("second", SIDES)
 def test_the_last_attempt_wins(hadoop: Hadoop, dest: Path, first: str, second: str) -> None:
@@ -228,6 +230,7 @@ def test_hadoop_finishes_what_a_commit_of_ours_began(hadoop: Hadoop, dest: Path)
     assert_committed(dest, {name: data for task in tasks for name, data in task.items()})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("committed", SIDES)
 @pytest.mark.parametrize("recovered", SIDES)
 def test_tasks_of_an_earlier_attempt(

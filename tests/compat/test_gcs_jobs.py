@@ -169,6 +169,7 @@ def test_commit_job_into_directories_that_exist(gcs: Gcs, side: str) -> None:
     assert found.keys() >= {f"/{name}" for name in WHOLE}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["after", "cut", "before"])
 def test_commit_job_when_every_third_move_fails(gcs: Gcs, kind: str) -> None:
     """Answers that are lost, or refusals, cost our commit requests only: every file is there."""

@@ -136,6 +136,7 @@ def test_commit_job_into_directories_that_exist(hadoop: Hadoop, dest: Path, side
     assert_committed(hadoop, dest, {**WHOLE, **earlier})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", SIDES)
 @pytest.mark.parametrize("second", SIDES)
 @pytest.mark.parametrize("side", SIDES)

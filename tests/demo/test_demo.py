@@ -229,7 +229,7 @@ def test_printed_to_catches_what_children_print(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log").read_text().split()) == ["child", "error", "within"]
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.turn(2, 3)
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)

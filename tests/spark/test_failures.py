@@ -46,6 +46,7 @@ def test_failed_task_is_run_again(spark: Any, frame: Any, table: Path) -> None:
     assert report.files == len(visible(table))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_job_that_fails_for_good_leaves_nothing(frame: Any, table: Path, partitioned: bool) -> None:
     """Nothing is visible and nothing is left, the destination that it made included."""

@@ -21,6 +21,7 @@ def rows(spark: Any, fmt: str, table: Path) -> list[int]:
     return sorted(row.id for row in found.collect())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_format_is_written_whole(
@@ -41,6 +42,7 @@ def test_format_is_written_whole(
     assert report.files == len(visible(table))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_text_is_written_whole(spark: Any, frame: Any, table: Path, partitioned: bool) -> None:
     """Text takes one column, partitioned or not."""
@@ -81,6 +83,7 @@ def test_append_adds(spark: Any, frame: Any, table: Path) -> None:
     assert leftovers(table) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_overwrite_replaces(spark: Any, frame: Any, table: Path, partitioned: bool) -> None:
     """Nothing of the old table is left, other partitions included."""
@@ -123,6 +126,7 @@ def test_ignore_does_nothing(frame: Any, table: Path) -> None:
     assert visible(table) == before
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_empty_frame_succeeds(spark: Any, frame: Any, table: Path, partitioned: bool) -> None:
     """There is a marker, and a file that holds the schema where Spark writes one."""

@@ -81,6 +81,7 @@ def content(*folders: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("how", HOWS)
 def test_replaces(spark: Any, table: Path, elsewhere: Path, how: str) -> None:
     """Old rows go where new ones come; what is no data stays, and nothing else is left."""

@@ -117,6 +117,7 @@ def test_batch_numbers_are_reckoned_as_spark_does(spark: Any) -> None:
             assert derived == sink_batches.derive_interval(default, [compact])
 
 
+@pytest.mark.sample(1)
 @local
 @pytest.mark.parametrize("retention", [None, 3_000_000_000])
 def test_log_is_the_same_to_the_byte(spark: Any, tmp_path: Path, retention: int | None) -> None:

@@ -48,6 +48,7 @@ def test_managed_table(spark: Any, frame: Any, name: str) -> None:
     assert ids(spark, name) == list(range(20))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_ctas(spark: Any, frame: Any, table: Path, name: str, fmt: str) -> None:
     """CREATE TABLE AS SELECT, partitioned, with a location of its own."""
@@ -119,6 +120,7 @@ def test_custom_partition_location(
     assert leftovers(table) == leftovers(elsewhere) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
 def test_overwrite_with_a_custom_location(
     spark: Any, frame: Any, table: Path, name: str, tmp_path: Path, mode: str
