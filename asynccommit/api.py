@@ -129,12 +129,13 @@ class Job:
 
     @checked
     @asynccontextmanager
-    async def task(self, task: int, attempt: int = 0) -> AsyncIterator[Task]:
+    async def task(self, task: int, attempt: int | None = None) -> AsyncIterator[Task]:
         """Run a task attempt here: commit it on leaving, abort it on an exception.
 
         Args:
             task: the number of the task in the job.
-            attempt: the number of the attempt; a task that is run again needs a new one.
+            attempt: the number of the attempt; ``None`` for the lowest that is free, so that the
+                same call runs a task again.
 
         Raises ``CommitError``, and ``OptionError`` if the job has ended.
         """
@@ -214,7 +215,7 @@ async def open_task(
     url: Url,
     job_id: str,
     task: int,
-    attempt: int = 0,
+    attempt: int | None = None,
     *,
     job_attempt: int = 0,
     options: OptionsLike = None,
@@ -225,13 +226,104 @@ async def open_task(
 ) -> AsyncIterator[Task]:
     """Run a task of a job that was set up elsewhere.
 
-    The options and the committer must be those of the job. On leaving, the task is committed; hand
-    its ``commit`` to ``Job.accept``, as JSON if need be. An exception aborts the task. Raises
-    ``CommitError``.
+    ``attempt`` is the number of the task attempt; without it the lowest that is free, so that a
+    scheduler may make the same call again. The options and the committer must be those of the job.
+    On leaving, the task is committed; hand its ``commit`` to ``Job.accept``, as JSON if need be. An
+    exception aborts the task. Raises ``CommitError``.
     """
     ref = JobRef(url, job_id, job_attempt, options, storage_options, committer, pending, host)
     async with ref.open() as made, run_task(made, task, attempt) as running:
         yield running
+
+
+@checked
+async def commit_job(
+    url: Url,
+    job_id: str,
+    tasks: Sequence[TaskCommit] | None = None,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    mode: Mode | str = Mode.APPEND,
+    overwrite: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
+) -> JobReport:
+    """Commit a job that was set up elsewhere, or resume its commit.
+
+    Args:
+        url: the destination.
+        job_id: the job.
+        tasks: the commit messages of its tasks; without them every manifest is trusted.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        mode: how to treat existing data of the destination, see ``Mode``.
+        overwrite: decoded paths of directories whose content is also replaced.
+        on_progress: called a few times a second, on the event loop.
+
+    Raises:
+        CommitError: the commit failed; its subclasses describe the state.
+    """
+    chosen = Mode.of(mode)
+    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
+        return await opened.commit_job(
+            tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
+        )
+
+
+@checked
+async def plan_job(
+    url: Url,
+    job_id: str,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    mode: Mode | str = Mode.APPEND,
+) -> JobReport:
+    """Return the report that ``commit_job`` would return.
+
+    Raises what ``commit_job`` would raise before it changes anything.
+    """
+    chosen = Mode.of(mode)
+    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
+        return await opened.plan_job(mode=chosen)
+
+
+@checked
+async def abort_job(
+    url: Url,
+    job_id: str,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    reason: str = "",
+    force: bool = False,
+) -> AbortReport:
+    """Delete the files of a job, unless its commit has begun.
+
+    Args:
+        url: the destination.
+        job_id: the job.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        reason: for the report.
+        force: abort even a job that may be alive; its program fails at its next step at the latest.
+
+    Raises:
+        OwnedError: another process runs the job, or may run it; nothing was done.
+        CommitError: the files cannot be deleted.
+    """
+    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
+        return await opened.abort_job(reason, careful=not force)
 
 
 @checked

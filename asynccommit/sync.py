@@ -8,22 +8,18 @@ refuses to work. Hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from asynccommit import api
-from asynccommit.api import Job, JobRef, OptionsLike, StorageOptions
+from asynccommit.api import Job
 from asynccommit.blocking_file import BlockingFile
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.meter import OnProgress
-from asynccommit.commit.registry import Committer
 from asynccommit.commit.task import Task
 from asynccommit.errors import UnsupportedError
-from asynccommit.options.checked import Url, checked
-from asynccommit.options.job import Mode
-from asynccommit.results import AbortReport, JobReport
+from asynccommit.results import JobReport
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.loop_thread import submit
 
@@ -129,7 +125,7 @@ class BlockingJob:
         self._inner.accept(commit)
 
     @contextmanager
-    def task(self, task: int, attempt: int = 0) -> Iterator[BlockingTask]:
+    def task(self, task: int, attempt: int | None = None) -> Iterator[BlockingTask]:
         """Run a task attempt here: commit it on leaving, abort it on an exception."""
         self._check()
         with _blocking(self._inner.task(task, attempt)) as running:
@@ -140,108 +136,6 @@ class BlockingJob:
             raise UnsupportedError(
                 "this job was opened before a fork: use sync.task(url, job_id, ...) in the child"
             )
-
-
-@checked
-def commit_job(
-    url: Url,
-    job_id: str,
-    tasks: Sequence[TaskCommit] | None = None,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    mode: Mode | str = Mode.APPEND,
-    overwrite: Sequence[str] = (),
-    on_progress: OnProgress | None = None,
-) -> JobReport:
-    """Commit a job that was set up elsewhere, or resume its commit.
-
-    Args:
-        url: the destination.
-        job_id: the job.
-        tasks: the commit messages of its tasks; without them every manifest is trusted.
-        attempt: the job attempt number.
-        options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and other options of the store, under fsspec's names.
-        committer: the name of the committer, see ``open_job``.
-        mode: how to treat existing data of the destination, see ``Mode``.
-        overwrite: decoded paths of directories whose content is also replaced.
-        on_progress: called a few times a second, on the engine's thread.
-
-    Raises:
-        CommitError: the commit failed; its subclasses describe the state.
-    """
-    chosen = Mode.of(mode)
-
-    def commit(opened: Committer) -> Awaitable[JobReport]:
-        return opened.commit_job(tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress)
-
-    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
-    return _ask(commit, ref)
-
-
-@checked
-def plan_job(
-    url: Url,
-    job_id: str,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    mode: Mode | str = Mode.APPEND,
-) -> JobReport:
-    """Return the report that ``commit_job`` would return.
-
-    Raises what ``commit_job`` would raise before it changes anything.
-    """
-    chosen = Mode.of(mode)
-    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
-    return _ask(lambda opened: opened.plan_job(mode=chosen), ref)
-
-
-@checked
-def abort_job(
-    url: Url,
-    job_id: str,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    reason: str = "",
-    force: bool = False,
-) -> AbortReport:
-    """Delete the files of a job, unless its commit has begun.
-
-    Args:
-        url: the destination.
-        job_id: the job.
-        attempt: the job attempt number.
-        options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and other options of the store, under fsspec's names.
-        committer: the name of the committer, see ``open_job``.
-        reason: for the report.
-        force: abort even a job that may be alive; its program fails at its next step at the latest.
-
-    Raises:
-        OwnedError: another process runs the job, or may run it; nothing was done.
-        CommitError: the files cannot be deleted.
-    """
-    ref = JobRef(url, job_id, attempt, options, storage_options, committer)
-    return _ask(lambda opened: opened.abort_job(reason, careful=not force), ref)
-
-
-def _ask(ask: Callable[[Committer], Awaitable[T]], ref: JobRef) -> T:
-    """Open the committer of a job, return the result of ``ask`` and close it."""
-
-    async def answer() -> T:
-        async with ref.open() as opened:
-            return await ask(opened)
-
-    return submit(answer())
 
 
 @contextmanager
@@ -308,6 +202,9 @@ def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
 
 job = _opened(api.open_job, BlockingJob)
 task = _opened(api.open_task, BlockingTask)
+commit_job = _blocks(api.commit_job)
+plan_job = _blocks(api.plan_job)
+abort_job = _blocks(api.abort_job)
 resume_job = _blocks(api.resume_job)
 rollback_job = _blocks(api.rollback_job)
 job_statuses = _blocks(api.job_statuses)

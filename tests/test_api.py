@@ -17,9 +17,13 @@ from asynccommit import (
     Progress,
     State,
     UnfinishedError,
+    abort_job,
+    commit_job,
     job_statuses,
+    open_committer,
     open_job,
     open_task,
+    plan_job,
     resume_job,
     rollback_job,
 )
@@ -53,6 +57,54 @@ async def test_tasks_elsewhere(tmp_path: Path) -> None:
         job.accept(task.commit)
 
     assert visible(tmp_path / "out") == {"part-3": "3"}
+
+
+async def test_same_call_is_another_attempt(tmp_path: Path) -> None:
+    """A scheduler that makes a call again gets a free attempt; the message accepted last counts."""
+    dest = tmp_path / "out"
+    async with open_job(dest) as job:
+        ids = []
+        for text in (b"lost", b"kept"):
+            async with open_task(dest, job.job_id, 3) as task:
+                await task.put("part-3", text)
+            ids.append(task.attempt_id.rpartition("_")[2])
+            assert task.commit is not None
+            job.accept(task.commit)
+        with pytest.raises(CommitError):
+            async with open_task(dest, job.job_id, 3, 0):
+                pass
+        async with job.task(3) as task:
+            ids.append(task.attempt_id.rpartition("_")[2])
+            await task.put("part-3", b"last")
+
+    assert ids == ["0", "1", "2"]
+    assert visible(dest) == {"part-3": "last"}
+
+
+async def test_job_of_elsewhere_is_planned_and_committed(tmp_path: Path) -> None:
+    """``plan_job`` changes nothing and says so; ``commit_job`` does what was planned."""
+    dest = tmp_path / "out"
+    async with open_committer(dest, "j") as opened:
+        await opened.setup_job()
+    async with open_task(dest, "j", 0) as task:
+        await task.put("part-0", b"0")
+    assert task.commit is not None
+
+    planned = await plan_job(dest, "j")
+    assert (planned.files, planned.dry_run, visible(dest)) == (1, True, {})
+    report = await commit_job(dest, "j", [task.commit])
+    assert (report.files, report.dry_run, visible(dest)) == (1, False, {"part-0": "0"})
+
+
+async def test_job_of_elsewhere_is_aborted(tmp_path: Path) -> None:
+    """``abort_job`` leaves nothing of a job whose commit has not begun."""
+    dest = tmp_path / "out"
+    async with open_committer(dest, "j") as opened:
+        await opened.setup_job()
+    report = await abort_job(dest, "j", reason="no input")
+
+    assert report.outcome == "job directory deleted"
+    assert left(dest) == []
 
 
 async def test_cancelling_aborts(tmp_path: Path) -> None:

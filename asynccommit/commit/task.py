@@ -12,12 +12,13 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task_output import Work
 from asynccommit.commit.writers import Chunk, Writer
-from asynccommit.errors import OptionError
+from asynccommit.errors import CommitError, ExistsError, OptionError
 from asynccommit.options.checked import checked
 
 _CLEANUP_GRACE_SECONDS = 60.0
 """Seconds that the abort of a cancelled job or task may take."""
 _COMMITTING = "is being committed"
+_MOST_ATTEMPTS = 999
 
 
 class Task:
@@ -183,15 +184,21 @@ class RunningTasks:
 
 
 @asynccontextmanager
-async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterator[Task]:
+async def run_task(
+    committer: Committer, task: int, attempt: int | None = None
+) -> AsyncIterator[Task]:
     """Run a task attempt: commit it on leaving, abort it on an exception.
+
+    Args:
+        committer: of the job.
+        task: the number of the task.
+        attempt: the number of the attempt; ``None`` for the lowest that is free.
 
     Raises ``CommitError``.
     """
-    if task < 0 or attempt < 0:
+    if task < 0 or (attempt is not None and attempt < 0):
         raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
-    task_id, attempt_id = committer.layout.ids(task, attempt)
-    await committer.setup_task(attempt_id)
+    task_id, attempt_id = await _set_up(committer, task, attempt)
     running = Task(committer.work(attempt_id), task_id, attempt_id)
     try:
         yield running
@@ -205,6 +212,22 @@ async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterat
         await abort_after(error, running.abort_files())
         await abort_after(error, committer.abort_task(task_id, attempt_id))
         raise
+
+
+async def _set_up(committer: Committer, task: int, attempt: int | None) -> tuple[str, str]:
+    """Set up a task attempt; return task id and attempt id."""
+    number = attempt or 0
+    while True:
+        task_id, attempt_id = committer.layout.ids(task, number)
+        try:
+            await committer.setup_task(attempt_id)
+        except CommitError as error:
+            taken = any(isinstance(cause, ExistsError) for cause in error.failures)
+            if attempt is not None or not taken or number == _MOST_ATTEMPTS:
+                raise
+            number += 1
+        else:
+            return task_id, attempt_id
 
 
 async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import asynccommit
+from asynccommit import errors
 from tests.support.public import PUBLIC
-from tests.support.snippets import PAGES, snippets
+from tests.support.snippets import PAGES, ROOT, snippets
 
 
 def _name(page: Path) -> str:
@@ -49,3 +52,12 @@ def _is_public(module: str, name: str | None) -> bool:
     if module not in PUBLIC:
         return False
     return name is None or f"{module}.{name}" in PUBLIC or name in import_module(module).__all__
+
+
+def test_errors_to_catch_are_exported() -> None:
+    """Every error of a store or a commit that the page on errors names is in ``asynccommit``."""
+    text = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    named = set(re.findall(r"`([A-Z][A-Za-z]+Error)`", text)) & set(vars(errors))
+
+    assert len(named) > 10
+    assert named <= set(asynccommit.__all__)
