@@ -101,6 +101,7 @@ def test_a_sign_of_life_says_whose_it_is() -> None:
     }
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("kind,key", [(kind, key) for kind in FILES for key in FILES[kind]])
 @pytest.mark.parametrize("value", [..., None, 1.5, [], {}, True, "a\0b", -1])
 def test_a_damaged_field_is_named(kind: str, key: str, value: Any) -> None:

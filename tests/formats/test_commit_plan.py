@@ -135,6 +135,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("table,column,value", CASES)
 def test_a_damaged_field_is_named(table: str, column: str, value: Any) -> None:
     """A field that is not what it must be is named with its row, in reading and in writing."""

@@ -96,6 +96,7 @@ def test_readers_ignore_what_they_do_not_know() -> None:
     assert decode_record(data, PATH) == RECORD
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("key", [key for key in GOOD if key not in ("key", "options")])
 @pytest.mark.parametrize("value", [..., None, 1.5, [[]], -1, {"": 1}])
 def test_a_damaged_field_is_named(key: str, value: Any) -> None:

@@ -150,6 +150,7 @@ def test_nulls(key: str) -> None:
     assert decode_pending(orjson.dumps(GOOD | {key: None}), PATH).key == COMMIT.key
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("key", ["uri", "uploadId", "bucket", "destinationKey", "etags"])
 @pytest.mark.parametrize("value", [..., None, "", 1, {"a": 1}, "a\0b", [None], [""]])
 def test_a_damaged_field_is_named(key: str, value: Any) -> None:

@@ -99,6 +99,7 @@ def test_readers_ignore_what_they_do_not_know() -> None:
     assert decode_upload_chunk(orjson.dumps(GOOD | {"later": [1]}), PATH, "p", 0) == CHUNK
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("key", list(GOOD))
 @pytest.mark.parametrize("value", [..., None, 1.5, [[]], -1, {"": 1}, "a\0b", ["a"]])
 def test_a_damaged_field_is_named(key: str, value: Any) -> None:

@@ -140,6 +140,7 @@ FIELDS = [
 ]
 
 
+@pytest.mark.rotate("value", keep=2)
 @pytest.mark.parametrize("value", [..., None, 1.5, [[]], -1, {"": 1}, "a\0b", 2**64])
 @pytest.mark.parametrize("decode,good,key", FIELDS)
 def test_a_damaged_field_is_named(

@@ -136,14 +136,19 @@ def test_a_field_is_well_typed_or_refused(kind: type[Any], name: str, value: Any
     assert made is not None or (name in refusal and len(refusal) < 1000)
 
 
-@pytest.mark.parametrize("kind, name", FIELDS, ids=[f"{k.__name__}.{n}" for k, n in FIELDS])
-def test_every_number_has_bounds(kind: type[Any], name: str) -> None:
-    """A field that is a number says between which it is."""
+def is_number(kind: type[Any], name: str) -> bool:
+    """Return whether a field takes numbers."""
     hint = typing.get_type_hints(kind)[name]
     parts = typing.get_args(hint) if typing.get_origin(hint) is types.UnionType else ()
-    of_number = any(each in (int, float) for each in (hint, *parts))
+    return any(each in (int, float) for each in (hint, *parts))
 
-    assert not of_number or bounds_of(kind, name) is not None
+
+def test_every_number_has_bounds() -> None:
+    """A field that is a number says between which it is."""
+    numbers = [field for field in FIELDS if is_number(*field)]
+
+    assert len(numbers) > 10
+    assert [field for field in numbers if bounds_of(*field) is None] == []
 
 
 @pytest.mark.parametrize(
