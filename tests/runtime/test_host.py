@@ -119,6 +119,24 @@ def test_a_fork_is_another_process() -> None:
 
 
 @linux
+def test_the_nearest_process_above_that_runs_a_program_is_named() -> None:
+    """A process finds the shell that started it and waits, and no program that is not above it."""
+    code = (
+        "from asynccommit.runtime.host import process_above, this_host\n"
+        "found = process_above('sh')\n"
+        "print(found, this_host().is_running(found), process_above('no such') == '')"
+    )
+    # A shell hands its process over to a command that is its last.
+    command = ["sh", "-c", '"$0" -c "$1"; exit', sys.executable, code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shell:
+        told, _ = shell.communicate()
+    found, *others = told.split()
+
+    assert found.split(".")[0] == str(shell.pid)
+    assert others == ["True", "True"]
+
+
+@linux
 def test_a_number_in_use_again_is_another_process() -> None:
     """The number of a process that started at another time says nothing: the first is dead."""
     assert this_host().is_running(with_part(1, "1")) is False
