@@ -92,7 +92,7 @@ class Job:
     """A running job. Made by ``open_job``."""
 
     def __init__(self, committer: Committer) -> None:
-        self.report: JobReport | None = None
+        self._report: JobReport | None = None
         self.committer = committer
         self._commits: dict[str, TaskCommit] = {}
         self._running = RunningTasks()
@@ -104,6 +104,16 @@ class Job:
     def job_id(self) -> str:
         """The id to give to ``open_task`` in other processes."""
         return self.committer.layout.job_id
+
+    @property
+    def report(self) -> JobReport:
+        """The report of the commit, once the job's block is left.
+
+        Raises ``OptionError`` before that, and if the commit failed.
+        """
+        if self._report is None:
+            raise OptionError(f"job {self.job_id} is not committed: it has no report yet")
+        return self._report
 
     def end(self) -> None:
         """Accept no more tasks, and no more files from tasks that still run.
@@ -204,7 +214,7 @@ async def open_job(
             if made.set_up:
                 await abort_after(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
-        job.report = await made.commit_job(
+        job._report = await made.commit_job(
             job.commits, mode=meant, strict=True, on_progress=on_progress
         )
 

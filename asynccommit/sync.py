@@ -115,8 +115,11 @@ class BlockingJob:
         return self._inner.job_id
 
     @property
-    def report(self) -> JobReport | None:
-        """The report of the commit, available after the ``with`` block."""
+    def report(self) -> JobReport:
+        """The report of the commit, available after the ``with`` block.
+
+        Raises ``OptionError`` before that.
+        """
         return self._inner.report
 
     def accept(self, commit: TaskCommit) -> None:

@@ -107,6 +107,14 @@ async def test_job_of_elsewhere_is_aborted(tmp_path: Path) -> None:
     assert left(dest) == []
 
 
+async def test_report_is_there_after_the_block(tmp_path: Path) -> None:
+    """A job has no report before its commit, and says so; afterwards it is a ``JobReport``."""
+    async with open_job(tmp_path / "out", job_id="j") as job:
+        with pytest.raises(OptionError, match="job j is not committed"):
+            _ = job.report
+    assert job.report.files == 0
+
+
 async def test_cancelling_aborts(tmp_path: Path) -> None:
     """A cancelled job is aborted: nothing is left."""
 
