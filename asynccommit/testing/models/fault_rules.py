@@ -38,7 +38,7 @@ KINDS = (BEFORE, AFTER, CUT_BEFORE, CUT, LATE, SLOW)
 
 OPS = (
     *("create", "mkdir", "append", "flush", "rename", "delete", "head", "read", "list"),
-    *("lease", "properties", "access", "filesystem", "list_filesystems"),
+    *("lease", "properties", "access", "filesystem", "list_filesystems", "batch"),
 )
 """The names of operations in rules, besides ``*``."""
 

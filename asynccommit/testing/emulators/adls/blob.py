@@ -6,12 +6,20 @@ In a hierarchical namespace a directory is a blob without content whose metadata
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable, Mapping
 
 from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.batch import read_batch, write_batch
 from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
-from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, number
+from asynccommit.testing.emulators.adls.call import (
+    AdlsCall,
+    AdlsTarget,
+    bad_parameter,
+    number,
+    read_target,
+)
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute
 from asynccommit.testing.emulators.adls.list import blobs_xml, containers_xml
 from asynccommit.testing.emulators.adls.paths import (
@@ -27,6 +35,7 @@ from asynccommit.testing.emulators.adls.wire import (
     identity,
     one_line,
 )
+from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import (
     AdlsAccount,
     Attributes,
@@ -48,8 +57,13 @@ class Blob:
     """The operations of the blob endpoint; each method is one operation."""
 
     def __init__(
-        self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, new_id: Callable[[], str]
+        self,
+        accounts: Mapping[str, AdlsAccount],
+        wire: AdlsWire,
+        new_id: Callable[[], str],
+        check: Callable[[AdlsCall, str], None],
     ) -> None:
+        self._check = check  # of credentials, for the parts of a batch
         self._accounts = accounts
         self._wire = wire
         self._new_id = new_id
@@ -59,6 +73,7 @@ class Blob:
             ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),
             ("GET", "properties"): AdlsRoute("list_filesystems", self.account),
             ("HEAD", "properties"): AdlsRoute("list_filesystems", self.account),
+            ("POST", "batch"): AdlsRoute("batch", self.batch),
         }
         self._containers = self._container_table()
         self._paths = self._path_table()
@@ -74,6 +89,7 @@ class Blob:
             ("PUT", "metadata"): AdlsRoute("filesystem", self.set_container),
             ("DELETE", ""): AdlsRoute("filesystem", self.delete_container),
             ("GET", "list"): AdlsRoute("list", self.list),
+            ("POST", "batch"): AdlsRoute("batch", self.batch),
         }
 
     def _path_table(self) -> Table:
@@ -150,6 +166,30 @@ class Blob:
         self._accounts[call.account].delete_filesystem(call.filesystem, wanted)
         return self._wire.answer(call, 202)
 
+    def batch(self, call: AdlsCall) -> bytes:
+        """Delete several blobs; each request in the body has an answer of its own."""
+        answers = [
+            (part.content_id, self._answer_part(call, part.request)) for part in read_batch(call)
+        ]
+        boundary = f"batchresponse_{self._new_id()}"
+        lines = f"Content-Type: multipart/mixed; boundary={boundary}\r\n"
+        return self._wire.answer(call, 202, lines, write_batch(answers, boundary))
+
+    def _answer_part(self, outer: AdlsCall, request: ServerRequest) -> bytes:
+        """Answer one request of a batch; only deletes are modelled."""
+        try:
+            part = AdlsCall(request, _part_target(outer, request, self._accounts))
+            if part.account != outer.account or part.filesystem != (
+                outer.filesystem or part.filesystem
+            ):
+                raise refusal("InvalidInput", "The request is for another account or container.")
+            if part.method != "DELETE" or not part.path or "comp" in part.query:
+                raise refusal("InvalidInput", "Only the deletion of blobs works in a batch here.")
+            self._check(part, "delete")
+            return self.delete(part)
+        except Refusal as error:
+            return self._wire.refusal(request, error, blob=True)
+
     def list(self, call: AdlsCall) -> bytes:
         """Return a page of blobs; with a delimiter, those of one directory."""
         body = blobs_xml(self._accounts[call.account], call)
@@ -165,7 +205,19 @@ class Blob:
         data, md5 = call.request.body, sent.content_md5(call.headers)
         if md5 is not None and hashlib.md5(data, usedforsecurity=False).digest() != md5:
             raise refusal("Md5Mismatch")
-        node = self._write(call, data, _attributes(call, self._accounts[call.account].now()))
+        attributes = _attributes(call, self._accounts[call.account].now())
+        if _is_marker(call) and not data:
+            node = self._accounts[call.account].create(
+                call.filesystem,
+                call.path,
+                directory=True,
+                conditions=sent.conditions(call.headers),
+                attributes=attributes,
+            )
+            return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
+        if kind == "BlockBlob":
+            attributes = _with_md5(attributes or Attributes(), data)
+        node = self._write(call, data, attributes)
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
     def _write(self, call: AdlsCall, data: bytes, attributes: Attributes | None) -> Node:
@@ -298,9 +350,23 @@ class Blob:
 
     def delete(self, call: AdlsCall) -> bytes:
         """Delete a blob or an empty directory."""
+        account, where = self._accounts[call.account], (call.filesystem, call.path)
         wanted = sent.conditions(call.headers)
-        self._accounts[call.account].delete(call.filesystem, call.path, conditions=wanted)
+        if not account.hns and account.head(*where).children:
+            raise refusal("PathNotFound")  # in a flat account, a name that others begin with
+        account.delete(*where, conditions=wanted)
         return self._wire.answer(call, 202, "x-ms-delete-type-permanent: true\r\n")
+
+
+def _is_marker(call: AdlsCall) -> bool:
+    """Return whether the metadata say that the blob is a directory."""
+    return call.headers.get("x-ms-meta-hdi_isfolder", "").lower() == "true"
+
+
+def _with_md5(attributes: Attributes, data: bytes) -> Attributes:
+    """Return the attributes with the digest that the service makes of a whole blob."""
+    digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode("ascii")
+    return attributes._replace(headers={"content-md5": digest, **(attributes.headers or {})})
 
 
 def _attributes(call: AdlsCall, now: float) -> Attributes | None:
@@ -310,6 +376,23 @@ def _attributes(call: AdlsCall, now: float) -> Attributes | None:
         return given
     kept = {name: _ for name, _ in given.properties.items() if name != "hdi_isfolder"}
     return given._replace(properties=kept)
+
+
+def _part_target(
+    outer: AdlsCall, request: ServerRequest, accounts: Mapping[str, AdlsAccount]
+) -> AdlsTarget:
+    """Return the target of a request in a batch.
+
+    Azure's SDKs leave the account out of its path.
+    """
+    first = request.target.split(b"?")[0].split(b"/")[1].decode("latin-1")
+    if first in accounts:
+        return read_target(request, accounts)
+    whole = ServerRequest()
+    whole.headers = request.headers
+    whole.target = b"/" + outer.account.encode() + request.target
+    raw = request.target.decode("latin-1").partition("?")[0]
+    return read_target(whole, accounts)._replace(raw_path=raw, blob_host=True)
 
 
 def _container_lines(account: AdlsAccount, found: Filesystem) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Refusal
@@ -118,13 +118,14 @@ def decode(text: str) -> str:
 def parse_query(text: str) -> Query:
     """Return the parameters: lower-case keys, decoded values.
 
-    Values of the same key are joined.
+    Values of the same key are joined. A plus is a space, also where the query is signed: obstore
+    encodes spaces so.
     """
     found: dict[str, list[str]] = {}
     for pair in text.split("&"):
         key, _, value = pair.partition("=")
         if key:
-            found.setdefault(unquote(key).lower(), []).append(unquote(value))
+            found.setdefault(unquote(key).lower(), []).append(unquote_plus(value))
     return {key: ",".join(sorted(values)) for key, values in found.items()}
 
 

@@ -82,7 +82,7 @@ class AdlsEmulator(Emulator):
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24])
         self._dfs = Dfs(self.accounts, self.wire)
-        self._blob = Blob(self.accounts, self.wire, self.host.new_id)
+        self._blob = Blob(self.accounts, self.wire, self.host.new_id, self._check)
         self._control = Control(self, store_verbs(self))
         self.reset()
 
@@ -173,9 +173,12 @@ class AdlsEmulator(Emulator):
         elif decision.reply is not Reply.NEVER:
             self.send(connection, answer or b"")
 
+    def _check(self, call: AdlsCall, op: str) -> None:
+        self.keyring.check(call, op, self.host.now())
+
     def _perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
         try:
-            self.keyring.check(call, route.op, self.host.now())
+            self._check(call, route.op)
             if route.op in _CONTENT and _needs_key(call):
                 given = encryption(call.headers)
                 self.accounts[call.account].check_cipher(call.filesystem, call.path, given)

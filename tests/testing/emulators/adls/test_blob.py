@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from tests.testing.emulators.adls.client import Answer, WireClient
 
 BLOB = {"x_ms_blob_type": "BlockBlob"}
@@ -355,3 +356,44 @@ async def test_what_the_emulator_lacks_is_refused(
     answer = await wire.ask(method, path, query)
 
     assert answer.brief == (400, "InvalidQueryParameterValue")
+
+
+async def test_whole_blob_has_its_digest(wire: WireClient) -> None:
+    """The service makes it; one that is given is kept as it is."""
+    digest = base64.b64encode(hashlib.md5(b"data").digest()).decode()
+    await wire.ask("PUT", "a", body=b"data", more=BLOB)
+    await wire.ask("PUT", "b", body=b"data", x_ms_blob_content_md5="AAAA", more=BLOB)
+
+    told = [await wire.ask("HEAD", name, more=AGENT) for name in ("a", "b")]
+
+    assert [answer.headers["content-md5"] for answer in told] == [digest, "AAAA"]
+
+
+async def test_blob_that_is_marked_as_a_directory(wire: WireClient) -> None:
+    """An empty one with that metadata is a directory, with its other metadata."""
+    given = {"x-ms-blob-type": "BlockBlob", "x-ms-meta-hdi_isfolder": "true", "x-ms-meta-k": "v"}
+    made = await wire.send("PUT", f"/{wire.emulator.account}/data/d", headers=given)
+    told = await wire.ask("HEAD", "d")
+
+    assert made.status == 201
+    assert told.headers["x-ms-resource-type"] == "directory"
+    assert (await wire.ask("HEAD", "d", more=AGENT)).headers["x-ms-meta-k"] == "v"
+
+
+async def test_plus_in_a_signed_query_is_a_space(wire: WireClient) -> None:
+    """Obstore encodes spaces so, and signs the space."""
+    await wire.make("h x/f")
+    answer = await wire.ask("GET", "", "restype=container&comp=list&prefix=h+x%2F")
+
+    assert _names(answer) == ["h x/f"]
+
+
+async def test_virtual_directory_of_a_flat_account_is_no_blob() -> None:
+    """Its name cannot be deleted while others begin with it."""
+    async with AdlsEmulator(hns=False) as emulator, WireClient(emulator) as wire:
+        emulator.model.create_filesystem("data")
+        await wire.make("d/f")
+        gone = await wire.ask("DELETE", "d", more=AGENT)
+
+        assert gone.brief == (404, "BlobNotFound")
+        assert (await wire.ask("DELETE", "d/f", more=AGENT)).status == 202
