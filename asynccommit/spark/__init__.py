@@ -55,7 +55,9 @@ def configure(
         unsupported_scheme: what a write to a scheme without a store does: ``"delegate"`` leaves it
             to Spark's own protocol with a warning, ``"refuse"`` fails it.
         schemes: the schemes to commit here.
-        progress: whether to show a progress line; ``None`` for where a terminal is.
+        progress: whether to show the progress of a commit: a bar on a terminal, and a line every
+            five seconds in notebooks and logs; ``None`` for the session's setting, which is true
+            unless it is set.
         on_progress: called a few times a second by the commits of every session of this process,
             on the engine's thread, in place of the progress line; the last one given counts.
         conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.

@@ -7,7 +7,6 @@ import atexit
 import logging
 import os
 import re
-import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -273,12 +272,12 @@ def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:
 def is_shown(conf: Mapping[str, str]) -> bool:
     """Return whether to show progress here.
 
-    The option decides; by default progress is shown on a terminal.
+    The option decides; by default progress is shown: as a bar on a terminal, and as a line every
+    few seconds in notebooks and logs.
     """
     if on_progress is not None:
         return False
-    wish = conf.get("spark.asynccommit.progress")
-    return sys.stderr.isatty() if wish is None else wish.strip().lower() == "true"
+    return conf.get("spark.asynccommit.progress", "true").strip().lower() == "true"
 
 
 def _path_on(dest: Address, uri: str) -> str:

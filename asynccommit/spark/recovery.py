@@ -56,7 +56,7 @@ def resume(
         force: take the commit from an owner that may be alive; see ``takeover``.
         adopt: also finish an interrupted commit of Hadoop's own manifest committer.
         spark: the session whose options are used; the active one by default.
-        on_progress: called a few times a second; without it a progress line is shown on a terminal.
+        on_progress: called a few times a second; without it progress is shown.
 
     Raises:
         OwnedError: a process that lives is committing the job; nothing was done.

@@ -221,12 +221,12 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
     assert bridge.reports[-1].job_id == "job-129"
 
 
-@pytest.mark.parametrize("wish, shown", [("true", True), ("false", False)])
-def test_progressis_shown_as_wished(
-    wish: str, shown: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("wish, shown", [("true", True), ("false", False), (None, True)])
+def test_progress_is_shown_as_wished(
+    wish: str | None, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The option decides, unless a hook of the user's takes it all."""
-    conf = {"spark.asynccommit.progress": wish}
+    """Progress is shown unless the option says no, or a hook of the user's takes it all."""
+    conf = {} if wish is None else {"spark.asynccommit.progress": wish}
     assert bridge.is_shown(conf) is shown
     monkeypatch.setattr(bridge, "on_progress", lambda progress: None)
     assert not bridge.is_shown(conf)
