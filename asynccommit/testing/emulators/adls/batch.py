@@ -17,14 +17,14 @@ _LINE_END = re.compile(rb"\r?\n")
 _EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 
 
-class BatchPart(NamedTuple):
+class BlobBatchPart(NamedTuple):
     """One request of a batch, and the id by which its answer is found."""
 
     content_id: str
     request: ServerRequest
 
 
-def read_batch(call: AdlsCall) -> list[BatchPart]:
+def read_batch(call: AdlsCall) -> list[BlobBatchPart]:
     """Return the requests of a batch. Raises ``Refusal`` if it is invalid."""
     found = _BOUNDARY.search(call.headers.get("content-type", ""))
     body = call.request.body
@@ -43,7 +43,7 @@ def read_batch(call: AdlsCall) -> list[BatchPart]:
     return [_part(call, piece) for piece in pieces[:-1]]
 
 
-def _part(call: AdlsCall, piece: bytes) -> BatchPart:
+def _part(call: AdlsCall, piece: bytes) -> BlobBatchPart:
     head, _, inner = _cut(piece.lstrip(b"\r\n"))
     line, _, rest = inner.lstrip(b"\r\n").partition(b"\n")
     words = line.split()
@@ -52,7 +52,7 @@ def _part(call: AdlsCall, piece: bytes) -> BatchPart:
     request = ServerRequest()
     request.method, request.target = words[0].decode("latin-1").upper(), _target(words[1])
     request.headers = {"host": call.headers.get("host", ""), **_headers(_cut(rest)[0])}
-    return BatchPart(_headers(head).get("content-id", ""), request)
+    return BlobBatchPart(_headers(head).get("content-id", ""), request)
 
 
 def _target(target: bytes) -> bytes:

@@ -364,7 +364,7 @@ def _is_marker(call: AdlsCall) -> bool:
 
 
 def _with_md5(attributes: Attributes, data: bytes) -> Attributes:
-    """Return the attributes with the digest that the service makes of a whole blob."""
+    """Return the attributes with the digest of a whole blob."""
     digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode("ascii")
     return attributes._replace(headers={"content-md5": digest, **(attributes.headers or {})})
 

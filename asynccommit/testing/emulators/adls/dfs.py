@@ -158,6 +158,8 @@ class Dfs:
     def create(self, call: AdlsCall) -> bytes:
         """Create a file or a directory, and its missing parents."""
         headers, account = call.headers, self._accounts[call.account]
+        if call.query.get("blobtype", "").lower() not in ("", "blockblob"):
+            raise refusal("UnsupportedQueryParameter", "Append blobs are not in this emulator.")
         if "x-ms-proposed-lease-id" in headers:
             check_new_lease(call)
         node = account.create(

@@ -616,3 +616,11 @@ async def test_root_has_no_properties(wire: WireClient) -> None:
 
     assert (read.brief, written.brief) == ((400, "InvalidUri"), (400, "InvalidUri"))
     assert status.status == 200
+
+
+async def test_append_blob_is_refused(wire: WireClient) -> None:
+    """Its appends would be seen without a flush, which is not modelled."""
+    answer = await wire.ask("PUT", "a", "resource=file&blobtype=appendblob")
+
+    assert answer.brief == (400, "UnsupportedQueryParameter")
+    assert (await wire.ask("PUT", "b", "resource=file&blobtype=blockblob")).status == 201
