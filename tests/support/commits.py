@@ -325,10 +325,15 @@ def paths_of(op: Op) -> str:
     return " ".join(arg for arg in op.args[:2] if isinstance(arg, str))
 
 
-def changes(seen: list[Op]) -> list[tuple[str, str]]:
-    """Return the requests that change something, with their paths.
+def request_of(op: Op) -> tuple[str, str]:
+    """Return the method and the paths of a request.
 
     A draft that is put in place is the write of its destination.
     """
-    named = [(method_of(op), op) for op in seen if op.writes]
-    return [(name, paths_of(op) if name == op.name else op.args[1]) for name, op in named]
+    name = method_of(op)
+    return name, paths_of(op) if name == op.name else op.args[1]
+
+
+def changes(seen: list[Op]) -> list[tuple[str, str]]:
+    """Return the requests that change something, with their paths."""
+    return [request_of(op) for op in seen if op.writes]

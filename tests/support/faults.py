@@ -46,9 +46,13 @@ class Fault:
 
 
 def method_of(op: Op) -> str:
-    """Return the store method of a request; a draft that is put in place counts as ``put``."""
+    """Return the store method of a request.
+
+    A draft in the job's directory that is put in place counts as ``put``; the marker's draft, in
+    the directory of its owner, is renamed on stores without drafts too.
+    """
     is_draft = op.name == "rename" and "/.asynccommit-" in op.path
-    return "put" if is_draft else op.name
+    return "put" if is_draft and "/commit-epoch-" not in op.path else op.name
 
 
 class Faults:

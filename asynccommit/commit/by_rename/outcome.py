@@ -73,6 +73,7 @@ async def decide(
         run.check_lease()
         await require_place(run)
 
+    run.check_lease()
     data = encode_decision(decision)
     ahead, _ = await both(lambda: draft(run.store, run.layout, data), ready)
     with run.meter.timed("job_stage_decide_outcome"):

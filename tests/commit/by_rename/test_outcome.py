@@ -20,7 +20,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options.job import OnFailure
-from tests.support.commits import DEST, OTHER, At, Dies, Lost, Site, own, run_of
+from tests.support.commits import DEST, OTHER, At, Dies, Lost, Site, own, request_of, run_of
 from tests.support.faults import Fault, Faults
 
 FILES = {"day=1/a": "1", "day=2/b": "2"}
@@ -212,7 +212,7 @@ async def test_the_decision_comes_between_validation_and_marker(site: Site) -> N
     job = await site.ready(FILES, faults)
     faults.seen.clear()
     await job.commit_job()
-    seen = [f"{op.name} {' '.join(map(str, op.args[:2]))}" for op in faults.seen]
+    seen = [" ".join(request_of(op)) for op in faults.seen]
     validated = max(i for i, text in enumerate(seen) if text.startswith("list") and "day=" in text)
     decided = next(
         i for i, text in enumerate(seen) if "put" in text and "00/commit-outcome" in text
@@ -220,7 +220,7 @@ async def test_the_decision_comes_between_validation_and_marker(site: Site) -> N
     marked = next(
         i
         for i, text in enumerate(seen)
-        if f"{job.layout.success}" in text and "_SUCCESS.tmp" in text and "rename" in text
+        if text.startswith("rename") and text.endswith(f" {job.layout.success}")
     )
     cleaned = next(
         i for i, text in enumerate(seen) if text.startswith("rename") and "00.committed" in text

@@ -38,7 +38,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_record import CommitRecord, decode_record, encode_record
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.base import Traits
-from tests.support.commits import At, Dies, Site, open_site, run_of
+from tests.support.commits import At, Dies, Site, changes, open_site, run_of
 from tests.support.faults import Fault, Faults
 
 FILES = {"day=1/a": "1", "day=2/hour=1/b": "22", "c": "333", "empty/deeper/": ""}
@@ -444,16 +444,17 @@ async def test_the_plan_comes_before_the_record_and_the_record_before_any_change
     job = await site.ready(FILES, faults)
     faults.seen.clear()
     await job.commit_job(mode=Mode.REPLACE_TABLE)
-    writes = [op for op in faults.seen if op.writes and op.name != "sync"]
-    names = [op.path.rpartition("/")[2] for op in writes]
-    record = names.index("commit-record.json")
+    writes = [op for op in faults.seen if op.writes and op.name not in ("sync", "draft")]
+    sent = changes(writes)
+    record = sent.index(("put", job.layout.record))
 
-    made = [op.path for op in writes[:record] if op.name == "mkdir"]
-    saved = [op.path for op in writes[:record] if op.name == "put"]
+    made = [path for name, path in sent[:record] if name == "mkdir"]
+    saved = [path for name, path in sent[:record] if name == "put"]
     assert len(made) + len(saved) == record
     assert all(path.startswith(job.layout.epoch_dir(1)) for path in made)
     assert all(path.startswith(f"{job.layout.attempt_dir}/commit-plan-") for path in saved)
-    assert not any(op.options["overwrite"] for op in writes[: record + 1] if op.name == "put")
+    replacing = ("overwrite", "replace")
+    assert not any(op.options.get(name) for op in writes[: record + 1] for name in replacing)
 
 
 async def test_what_must_outlive_a_power_cut(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from asynccommit.errors import CommitError, CommittedError, DeniedError, OwnedError
 from asynccommit.options.job import Mode
 from asynccommit.results import State
-from tests.support.commits import DEST, OTHER, At, Dies, Site, open_site, paths_of
+from tests.support.commits import DEST, OTHER, At, Dies, Site, open_site, paths_of, request_of
 from tests.support.crashes import LocalWorld
 from tests.support.faults import Fault, Faults
 
@@ -362,7 +362,7 @@ async def test_the_sources_go_before_the_look(site: Site) -> None:
     faults = Faults()
     job = site.job(faults)
     await job.rollback_job()
-    sent = [f"{op.name} {paths_of(op)}" for op in faults.seen]
+    sent = [" ".join(request_of(op)) for op in faults.seen]
     fenced = sent.index(next(s for s in sent if s.startswith(f"rename {job.layout.tasks_dir} ")))
     looked = sent.index(f"list {site.path('/table/day=1')}")
     decided = sent.index(f"put {job.layout.outcome}")

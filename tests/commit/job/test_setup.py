@@ -242,11 +242,11 @@ async def test_a_commit_that_somebody_else_takes(site: Site) -> None:
 
 
 async def test_nothing_is_asked_of_a_fresh_table(site: Site) -> None:
-    """Where there are no other jobs the look costs one listing."""
+    """Where there are no other jobs the look costs a listing, and one of the table beside it."""
     faults = Faults()
     await site.job(faults).check_job()
 
-    assert faults.count("list") == 1
+    assert faults.count("list") <= 2
     assert changes(faults.seen) == []
 
 
