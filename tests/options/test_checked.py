@@ -395,7 +395,7 @@ def test_commit_job_refuses_a_wrong_argument(tmp_path: Path, wrong: dict[str, An
         sync.commit_job(tmp_path / "out", "j", **wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"task": "0"}, {"task": -1}, {"attempt": None}], ids=str)
+@pytest.mark.parametrize("wrong", [{"task": "0"}, {"task": -1}, {"attempt": "0"}], ids=str)
 async def test_a_task_s_numbers_are_checked(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """A task has numbers, from 0; nothing is made for another."""
     async with open_job(tmp_path / "out") as job:
