@@ -118,4 +118,4 @@ def test_the_budget_of_a_setup_for_uploads() -> None:
         job = await measured.cost(measured.job.setup_job())
         return job, await measured.cost(measured.job.setup_task(measured.job.layout.ids(0)[1]))
 
-    assert run_virtual(measure()) == ((14, 11), (6, 5))
+    assert run_virtual(measure()) == ((10, 7), (6, 5))

@@ -33,7 +33,7 @@ class UploadContext(CommitContext):
     @property
     def store(self) -> MultipartStore:
         """Return the destination's store."""
-        return cast(MultipartStore, self.environment.store)
+        return cast(MultipartStore, self.snapshot or self.environment.store)
 
     @property
     def pending(self) -> Store:
@@ -41,6 +41,8 @@ class UploadContext(CommitContext):
 
         These are pending sets, record, plan and outcome.
         """
+        if self.environment.pending is self.environment.store:
+            return self.store  # one snapshot, which the first write ends
         return self.environment.pending
 
     def act_for(self, commit_id: str) -> None:

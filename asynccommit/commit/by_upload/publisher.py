@@ -12,6 +12,7 @@ from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.preflight import preflight
 from asynccommit.commit.by_upload.record import begin
+from asynccommit.commit.by_upload.snapshot import look_at_destination
 from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
@@ -39,6 +40,7 @@ from asynccommit.commit.job.setup import Unfinished
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stores.base import Store
 
 
 class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
@@ -55,6 +57,10 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         with at_work(run):
             async with reporting(run, stopped=self.stopped, save=save):
                 yield
+
+    async def look_at_destination(self, run: UploadContext) -> Store | None:
+        """See ``Publisher.look_at_destination``."""
+        return await look_at_destination(run)
 
     async def unfinished(self, run: UploadContext) -> list[Unfinished]:
         """See ``Publisher.unfinished``.

@@ -106,8 +106,9 @@ async def take_snapshot(
 ) -> Snapshot:
     """Return a snapshot of paths, directories and small files, read at once.
 
-    It leaves out a listing of several pages, a file over ``MAX_FILE_BYTES``, and what the store
-    refuses to show. Raises ``UnavailableError``, ``ThrottledError``, ``OutcomeUnknownError``.
+    It leaves out a listing of several pages or with two entries of one path, a file over
+    ``MAX_FILE_BYTES``, and what the store refuses to show. Raises ``UnavailableError``,
+    ``ThrottledError``, ``OutcomeUnknownError``.
     """
     found = Snapshot()
 
@@ -123,8 +124,9 @@ async def take_snapshot(
         except NotFoundError:
             found.listings[path] = None
             return
-        if page.token is None and not page.stale:
-            found.listings[path] = {info.path: info for info in page.entries}
+        children = {info.path: info for info in page.entries}
+        if page.token is None and not page.stale and len(children) == len(page.entries):
+            found.listings[path] = children
 
     async def ask_file(path: str) -> None:
         found.files[path] = await store.get(path, MAX_FILE_BYTES)
