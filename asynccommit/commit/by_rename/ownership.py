@@ -190,6 +190,8 @@ async def _take_place(run: CommitContext, lease: Lease) -> None:
     ``LeaseLostError`` if a later owner was quicker.
     """
     listing = await list_if_there(run.store, run.layout.attempt_dir)
+    if run.layout.owner(run.identity.epoch) not in {info.path for info in listing}:
+        raise lease_lost(run, "another process ended it a moment ago")
     places = [info for info in listing if epoch_of(info.path)]
     last = max((epoch_of(info.path) for info in places if info.is_dir), default=0)
     if max((epoch_of(info.path) for info in places), default=0) > run.identity.epoch:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, LeaseLostError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport
 from tests.support.commits import JOB, At, Dies, Site, in_virtual_time
@@ -115,4 +115,42 @@ async def test_no_commit_begins_where_its_own_request_made_a_directory(site: Sit
     await site.job(process="3.three").rollback_job(force=True)
 
     assert site.files() == {}
+    assert site.left() == []
+
+
+@in_virtual_time
+async def test_a_rollback_that_claims_the_job_as_it_ends(site: Site) -> None:
+    """A claim that went with the directory of a committed job undoes nothing, and says so."""
+    decides, decided, ends, ended = [asyncio.Event() for _ in range(4)]
+
+    async def stop(here: asyncio.Event, until: asyncio.Event) -> None:
+        here.set()
+        await until.wait()
+
+    job = await site.ready(
+        FILES,
+        At("put", "commit-outcome", elsewhere(lambda: stop(decides, decided))),
+        At("rename", "00.committed", elsewhere(lambda: stop(ends, ended))),
+    )
+    commit = asyncio.create_task(job.commit_job())
+    await decides.wait()
+
+    async def decide() -> None:
+        decided.set()
+        await ends.wait()
+
+    async def end() -> None:
+        ended.set()
+        await asyncio.wait([commit])
+
+    late = site.job(
+        At("put", "commit-owner", elsewhere(decide)),
+        At("put", "commit-owner", elsewhere(end), after=True),
+        process="2.two",
+    )
+    with pytest.raises(LeaseLostError, match="ended it a moment ago"):
+        await late.rollback_job(force=True)
+
+    assert (await commit).files == len(FILES)
+    assert site.files() == FILES
     assert site.left() == []
