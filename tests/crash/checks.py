@@ -11,7 +11,7 @@ from tests.crash.jobs import Scenario
 from tests.crash.recovery import Hand, ready
 from tests.crash.scenarios import SMALLEST
 from tests.crash.test_points import crashed, late_points
-from tests.crash.test_races import races
+from tests.crash.test_races import BEGINNING, races
 from tests.crash.test_zombies import Meeting, meet, meetings, visits
 
 Check = Callable[[], list[str]]
@@ -71,9 +71,9 @@ def seeds(kind: str = "adls", start: int = 0) -> Check:
     return run
 
 
-def crowds(scenario: Scenario, act: str, kind: str, count: int = 300) -> Check:
-    """Return the check in which another acts while the job is committed."""
-    return lambda: run_virtual(races(scenario, kind, act, count))
+def crowds(scenario: Scenario, act: str, kind: str, count: int = 800) -> Check:
+    """Return the check in which another acts as the commit of the job begins."""
+    return lambda: run_virtual(races(scenario, kind, act, count, within=BEGINNING))
 
 
 def company() -> list[str]:

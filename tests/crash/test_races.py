@@ -19,14 +19,17 @@ from tests.crash.worlds import KINDS
 from tests.support.crashes import ModelWorld
 
 RACES = int(os.environ.get("ASYNCCOMMIT_RACES", "6"))
-WITHIN = 2.5  # about what a commit takes
+WITHIN = 2.0  # about what a commit takes
+BEGINNING = 0.6  # about what it takes up to its record
 SLOW = Climate((), Latency("lognormal", 0.05, 0.8))
 
 
-async def race(job: Job, world: ModelWorld, rng: random.Random, act: str) -> list[str]:
+async def race(
+    job: Job, world: ModelWorld, rng: random.Random, act: str, within: float
+) -> list[str]:
     """Let a driver act while another commits; bring the job to its end; return what is wrong."""
     first, second = (driver(world, job.scenario, name) for name in ("first", "second"))
-    start, force = rng.uniform(0, WITHIN), rng.random() < 0.5
+    start, force = rng.uniform(0, within), rng.random() < 0.5
 
     async def other() -> object:
         await asyncio.sleep(start)
@@ -40,14 +43,16 @@ async def race(job: Job, world: ModelWorld, rng: random.Random, act: str) -> lis
     return [f"{act} at {start:.3f}: {text}" for text in judge(job, world, [*told, last])]
 
 
-async def races(scenario: Scenario, kind: str, act: str, count: int, seed: int = 0) -> list[str]:
+async def races(
+    scenario: Scenario, kind: str, act: str, count: int, seed: int = 0, within: float = WITHIN
+) -> list[str]:
     """Let so many races happen."""
     job, world = await ready(scenario, kind)
     problems = []
     for number in range(count):
         rng, there = random.Random(f"{seed} {number}"), world.copy()
         there.storm(rng, SLOW)
-        found = await race(job, there, rng, act)
+        found = await race(job, there, rng, act, within)
         problems += [f"{scenario} on {kind}, race {number}: {text}" for text in found]
     return problems
 
