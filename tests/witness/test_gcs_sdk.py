@@ -197,6 +197,36 @@ def test_compose(client: Any, kind: str) -> None:
     assert (whole.component_count, whole.md5_hash) == (3, None)
 
 
+@pytest.mark.parametrize("kind", ["data", "tree", "versions"])
+def test_compose_that_deletes_its_sources(client: Any, kind: str) -> None:
+    """The sources go in the same step, except one that the whole replaces."""
+    bucket = client.bucket(kind)
+    whole = write(bucket, "whole", b"0")
+    parts = [write(bucket, f"parts/{number}", b"%d" % number) for number in (1, 2)]
+    whole.compose([whole, *parts, parts[0]], delete_source_objects=True)
+
+    assert names(bucket) == ["whole"]
+    assert whole.download_as_bytes() == b"0121"
+    kept = [blob.name for blob in bucket.list_blobs(prefix="parts/", versions=True)]
+    assert kept == (["parts/1", "parts/2"] if kind == "versions" else [])
+
+
+def test_compose_that_may_not_delete(bucket: Any) -> None:
+    """A source under a hold refuses the whole, and nothing has changed."""
+    held = write(bucket, "held")
+    held.temporary_hold = True
+    held.patch()
+    free = write(bucket, "free")
+    with pytest.raises(Exception, match="403"):
+        bucket.blob("whole").compose([free, held], delete_source_objects=True)
+    assert names(bucket) == ["free", "held"]
+
+    bucket.blob("whole").compose([free, held], delete_source_objects=False)
+    assert names(bucket) == ["free", "held", "whole"]
+    held.temporary_hold = False
+    held.patch()
+
+
 def test_copy(client: Any, bucket: Any) -> None:
     """A copy has the content and what was said of it, in the same bucket or in another."""
     blob = bucket.blob("a")

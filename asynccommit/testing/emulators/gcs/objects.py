@@ -17,6 +17,7 @@ from asynccommit.testing.emulators.gcs.object_json import (
     viewer,
     wrong,
 )
+from asynccommit.testing.emulators.gcs.transcoding import GUNZIPPED, decompressed
 from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, http_date, json_answer
 from asynccommit.testing.models.gcs.checksums import encode_crc32c
 from asynccommit.testing.models.gcs.model import (
@@ -71,17 +72,21 @@ class Objects:
 
     def read(self, call: GcsCall) -> GcsResponse:
         """Return an object's bytes, or a range of them."""
-        start, end = _range(call)
-        found, data = self._service.read(
+        found = self._service.get(
             call.bucket,
             call.name,
-            start,
-            end,
             generation=number(call.query, "generation"),
             preconditions=call.conditions(),
         )
         check_etag(call, found)
         headers = media_headers(found)
+        if found.details.content_encoding:
+            plain = decompressed(found, call.headers)
+            if plain is not None:
+                del headers["Content-Encoding"]
+                return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
+        start, end = _range(call)
+        data = found.content.part(start, end)
         if start == 0 and end is None:
             return GcsResponse(200, headers, data)
         first = start if start >= 0 else max(0, found.size + start)
@@ -229,8 +234,17 @@ class Objects:
             [_source(_) for _ in sources],
             details=Details(**{name: _ for name, _ in details.items() if _ is not None}),
             preconditions=call.conditions(),
+            delete_sources=_deletes_sources(given),
         )
         return self._shown(call, found)
+
+
+def _deletes_sources(given: Json) -> bool:
+    """Return whether a compose deletes its sources."""
+    said = given.get("deleteSourceObjects")
+    if said is not None and not isinstance(said, bool):
+        raise wrong("deleteSourceObjects", said)
+    return said is True
 
 
 def _query_of(call: GcsCall) -> ListQuery:

@@ -125,6 +125,8 @@ class Routes:
             if verb in ("PUT", "POST"):
                 return self._chunk
         kind = query.get("uploadType")
+        if verb == "PUT":  # inferred: as Google's storage-testbench
+            raise refuse("required", "Required parameter: upload_id", location="upload_id")
         if verb != "POST":
             raise refuse("methodNotAllowed")
         if kind in ("media", "multipart"):

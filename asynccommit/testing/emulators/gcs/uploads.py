@@ -3,7 +3,9 @@
 A session starts with the metadata and is identified by its ``upload_id``. Bytes are sent in order,
 in chunks whose ``Content-Range`` gives their position. Bytes that were received before are skipped,
 and of any chunk but the last one only whole multiples of 256 KiB are kept. Each response but the
-last is 308 with the range received so far, by which a client that lost a response can resume.
+last is 308 with the range received so far, by which a client that lost a response can resume. A
+size in ``X-Upload-Content-Length`` must be that of the object, and ends the upload when it is
+reached.
 
 Source: https://cloud.google.com/storage/docs/performing-resumable-uploads
 """
@@ -77,6 +79,9 @@ class Chunk(NamedTuple):
 
     start: int | None
     total: int | None
+
+
+_QUERY = Chunk(None, None)
 
 
 class UploadRoutes:
@@ -196,19 +201,20 @@ class UploadRoutes:
         session: _Session = call.read
         if session.answer is not None:
             return session.answer
-        chunk = _read_chunk(call.headers.get("content-range", ""), len(call.body))
-        kept, total = session.data, chunk.total
+        header = call.headers.get("content-range", "")
+        chunk = _read_chunk(header, len(call.body), session.total)
+        total = _total(chunk, session.total)
+        kept = session.data
         if chunk.start is not None:
-            if chunk.start > len(kept):
-                raise _gap(chunk.start, len(kept))
+            _check_place(chunk.start, len(call.body), len(kept), total)
             last = total is not None and chunk.start + len(call.body) >= total
             fresh = call.body[len(kept) - chunk.start :]
             beyond = 0 if last else (len(kept) + len(fresh)) % QUANTUM
             kept += fresh[: max(0, len(fresh) - beyond)]
-        if total is None or len(kept) < total:
+        if total is None or len(kept) < total or chunk == _QUERY:
             return incomplete(len(kept))
         if len(kept) > total:
-            raise refuse("badRequest", f"{len(kept)} bytes were uploaded, {total} were announced.")
+            raise _too_long(len(kept), total)
         return self._finish(session, call.headers.get("x-goog-hash", ""))
 
     def keep_until(self, call: GcsCall, most: int) -> None:
@@ -253,6 +259,35 @@ def incomplete(kept: int) -> GcsResponse:
     return GcsResponse(308, {"Range": f"bytes=0-{kept - 1}"} if kept else NONE)
 
 
+def _total(chunk: Chunk, announced: int | None) -> int | None:
+    """Return the size of the whole object, as far as it is known.
+
+    An upload whose size is not the announced one fails. Source:
+    https://cloud.google.com/cpp/docs/reference/storage/latest/structgoogle_1_1cloud_1_1storage_1_1UploadContentLength
+    """
+    if announced is None or chunk.total is None:
+        return announced if chunk.total is None else chunk.total
+    if chunk.total != announced:
+        raise refuse(
+            "badRequest",
+            f"X-Upload-Content-Length announced {announced} bytes, and the upload has "
+            f"{chunk.total}.",
+        )
+    return announced
+
+
+def _check_place(start: int, size: int, kept: int, total: int | None) -> None:
+    """Check that a chunk follows the bytes received, and ends in the object."""
+    if start > kept:
+        raise _gap(start, kept)
+    if total is not None and start + size > total:
+        raise _too_long(start + size, total)
+
+
+def _too_long(size: int, total: int) -> GcsRefusal:
+    return refuse("badRequest", f"{size} bytes were uploaded, {total} were announced.")
+
+
 def _gap(start: int, kept: int) -> GcsRefusal:
     return GcsRefusal(
         503,
@@ -289,10 +324,11 @@ def _hashes(header: str) -> dict[str, str]:
     return found
 
 
-def _read_chunk(header: str, size: int) -> Chunk:
+def _read_chunk(header: str, size: int, announced: int | None = None) -> Chunk:
     """Return the position of a chunk.
 
-    Without the header it is the whole object.
+    Without the header it is the whole object. A chunk without an end, ``0-*/*``, is the last one
+    unless a size was announced.
     """
     if not header:
         return Chunk(0, size)
@@ -306,4 +342,6 @@ def _read_chunk(header: str, size: int) -> Chunk:
     if found[3] != "*" and int(found[3]) - start + 1 != size:
         detail = f"Content-Range says {header[:100]}, but the body has {size} bytes."
         raise refuse("badRequest", detail)
-    return Chunk(start, start + size if found[3] == "*" and total is None else total)
+    if found[3] == "*" and total is None and announced is None:
+        total = start + size
+    return Chunk(start, total)

@@ -100,7 +100,9 @@ class GcsWire:
         head = f"{self._head(status)}{_lines(headers)}"
         if not keep_alive:
             head += "Connection: close\r\n"
-        if status not in _BODILESS:
+        if "Transfer-Encoding" in headers:
+            body = chunked(body)
+        elif status not in _BODILESS:
             head += f"Content-Length: {len(body)}\r\n"
         return f"{head}\r\n".encode("latin-1", "replace") + (b"" if bodiless else body)
 
@@ -113,6 +115,11 @@ class GcsWire:
             f"{status_line(status)}X-GUploader-UploadID: {self._run}{self._count:x}\r\n"
             f"Date: {self._date}\r\nServer: asynccommit\r\n"
         )
+
+
+def chunked(body: bytes) -> bytes:
+    """Return a body as one chunk, for a response without a length."""
+    return b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
 
 
 @lru_cache(maxsize=128)

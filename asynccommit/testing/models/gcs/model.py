@@ -116,8 +116,12 @@ class GcsService(Copies):
         *,
         details: Details = NO_DETAILS,
         preconditions: Preconditions = NO_PRECONDITIONS,
+        delete_sources: bool = False,
     ) -> GcsObject:
         """Concatenate up to 32 objects of the bucket into a new object.
+
+        ``delete_sources`` deletes them in the same step, except one that the new object replaces.
+        A source that may not be deleted rejects the whole (inferred).
 
         Source: https://cloud.google.com/storage/docs/json_api/v1/objects/compose
         """
@@ -130,15 +134,38 @@ class GcsService(Copies):
                 f"{_MOST_SOURCES}.",
             )
         found, now = self._bucket(bucket), self.now()
-        parts = []
-        for source in sources:
-            part = self._object(found, source.name, source.generation)
-            check_write(part, Preconditions(source.generation_match))
-            parts.append(part.content)
+        parts = [self._source_of(found, source) for source in sources]
         self._clear(found, name, preconditions, now)
-        data = b"".join(part.data for part in parts)
-        content = Content(data, sum(part.components or 1 for part in parts))
-        return self._make(found, name, content, found.filled(details), now)
+        if delete_sources:
+            self._check_deletable(found, parts, now)
+        data = b"".join(part.content.data for part in parts)
+        content = Content(data, sum(part.content.components or 1 for part in parts))
+        made = self._make(found, name, content, found.filled(details), now)
+        if delete_sources:
+            for part in {part.generation: part for part in parts}.values():
+                if part.name != name:
+                    self._delete(found, part, now)
+        return made
+
+    def _source_of(self, bucket: GcsBucket, source: ComposeSource) -> GcsObject:
+        part = self._object(bucket, source.name, source.generation)
+        check_write(part, Preconditions(source.generation_match))
+        return part
+
+    def _check_deletable(self, bucket: GcsBucket, parts: Sequence[GcsObject], now: float) -> None:
+        self._permit("storage.objects.delete", bucket.name)
+        for part in parts:
+            if bucket.pending:
+                self._check_movable(bucket, part.name)
+            check_free(bucket, part, now)
+
+    def _delete(self, bucket: GcsBucket, found: GcsObject, now: float) -> None:
+        """Delete an object that was checked; a live one may become noncurrent."""
+        if bucket.objects.get(found.name) is found:
+            bucket.take(found.name)
+            replaced(bucket, found, now)
+        else:
+            drop(bucket, found, now)
 
     def restore(
         self,
@@ -198,12 +225,7 @@ class GcsService(Copies):
         A negative ``start`` counts from the end. Rejected if ``start`` is beyond the end (416).
         """
         found = self.get(bucket, name, generation=generation, preconditions=preconditions)
-        data = found.content.data
-        if start == 0 and end is None:
-            return found, data
-        if start >= len(data) or (start < 0 and not data):
-            raise refuse("requestedRangeNotSatisfiable")
-        return found, data[max(start, -len(data)) : end]
+        return found, found.content.part(start, end)
 
     def list(self, bucket: str, query: ListQuery = EVERYTHING) -> GcsPage:
         """Return one page of a bucket."""

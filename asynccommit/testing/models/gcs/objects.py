@@ -87,6 +87,18 @@ class Content:
             self._md5 = hashlib.md5(self.data, usedforsecurity=False).digest()
         return self._md5
 
+    def part(self, start: int, end: int | None) -> bytes:
+        """Return the bytes from ``start`` to before ``end``.
+
+        A negative ``start`` counts from the end. Rejected if ``start`` is beyond the end (416).
+        """
+        data = self.data
+        if start == 0 and end is None:
+            return data
+        if start >= len(data) or (start < 0 and not data):
+            raise refuse("requestedRangeNotSatisfiable")
+        return data[max(start, -len(data)) : end]
+
 
 class GcsObject:
     """One generation of an object.

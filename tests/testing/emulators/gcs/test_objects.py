@@ -515,6 +515,7 @@ async def test_compose(gcs: GcsClient) -> None:
         {},
         {"sourceObjects": [5]},
         {"sourceObjects": [{"name": "a", "generation": "x"}]},
+        {"sourceObjects": [{"name": "a"}], "deleteSourceObjects": "yes"},
     ):
         assert (await gcs.ask("POST", "o/c/compose", wrong)).status == 400
 

@@ -231,6 +231,57 @@ async def test_session_is_ended_by_its_length(gcs: GcsClient) -> None:
     assert (empty.status, empty.json["size"]) == (200, "0")
 
 
+async def test_announced_length_ends_the_session(gcs: GcsClient) -> None:
+    """Nothing has to tell the length again, and a query of the status ends nothing."""
+    url = await _announce(gcs, QUANTUM + 5)
+    first = await _chunk(gcs, url, bytes(QUANTUM), f"0-{QUANTUM - 1}/*")
+    asked = await _chunk(gcs, url, b"", "*/*")
+    last = await _chunk(gcs, url, b"12345", f"{QUANTUM}-*/*")
+    nothing = await _chunk(gcs, await _announce(gcs, 0, "b"), b"", "*/*")
+
+    assert (first.status, asked.headers["range"]) == (308, f"bytes=0-{QUANTUM - 1}")
+    assert (last.status, last.json["size"]) == (200, str(QUANTUM + 5))
+    assert nothing.status == 308
+
+
+@pytest.mark.parametrize(
+    "data, where",
+    [
+        (b"hello", "0-4/5"),
+        (b"", "*/5"),
+        (b"hello", None),
+        (b"hello world", "0-10/*"),
+        (b"hello world", "0-*/*"),
+        (b"hello world", "0-10/6"),
+    ],
+)
+async def test_other_length_than_announced(gcs: GcsClient, data: bytes, where: str | None) -> None:
+    """The upload is refused before a byte is kept; the right one may follow."""
+    url = await _announce(gcs, 6)
+    headers = {} if where is None else {"Content-Range": f"bytes {where}"}
+    wrong = await gcs.send("PUT", url, data, headers)
+    right = await _chunk(gcs, url, b"world!", "0-5/6")
+
+    assert wrong.brief == (400, "badRequest")
+    assert (right.status, (await gcs.media("a")).body) == (200, b"world!")
+
+
+async def _announce(gcs: GcsClient, size: int, name: str = "a") -> str:
+    """Start a session of an announced length, and return its target."""
+    target = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=resumable&name={name}"
+    started = await gcs.send("POST", target, b"", {"X-Upload-Content-Length": str(size)})
+    assert started.status == 200, started
+    return "/" + started.headers["location"].split("/", 3)[3]
+
+
+async def test_put_without_a_session(gcs: GcsClient) -> None:
+    """The parameter that is missing is named."""
+    answer = await gcs.send("PUT", f"/upload/storage/v1/b/{BUCKET}/o?name=a", b"x")
+
+    assert answer.brief == (400, "required")
+    assert answer.json["error"]["errors"][0]["location"] == "upload_id"
+
+
 async def test_chunk_amid_others_is_kept_in_quanta(gcs: GcsClient) -> None:
     """What is beyond a multiple of 256 KiB has to be sent again."""
     url = await _start(gcs)
