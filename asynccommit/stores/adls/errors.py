@@ -120,9 +120,10 @@ class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
         detail = self.credential.hide(detail)
         if status == 429 or (status == 503 and code == "ServerBusy"):
             return ThrottledError(request.op, request.path, detail, retry_after(answer))
-        if status >= 500 or status == 408:
-            return _failed(request, code, detail)
-        if status < 400 or (not code and "x-ms-request-id" not in answer.headers):
+        known = bool(code) or "x-ms-request-id" in answer.headers
+        if status >= 500 or status == 408:  # if not known: of something between here and there
+            return _failed(request, code, detail if known else self.stranger(answer))
+        if status < 400 or not known:
             return self.unknown(request, answer, self.stranger(answer))
         if status in (401, 403) and code not in _THERE:
             # What the service says of a signature repeats it.

@@ -338,6 +338,26 @@ def test_an_answer_of_something_else_is_told(
     assert "hunter2" not in found.detail
 
 
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
+def test_a_failing_proxy_is_named(status: int) -> None:
+    """It may have passed the request on; the message says who answered, and what to check."""
+    answer = Response(status, {"content-type": "text/html"}, b"<html>Bad gateway</html>")
+    read, write = error(READ, answer), error(RENAME, answer)
+
+    assert (type(read), type(write)) == (UnavailableError, OutcomeUnknownError)
+    for found in (read, write):
+        assert f"{HOST} answered {status}, unlike a Data Lake endpoint (text/html)" in found.detail
+        assert "check the account's name, account_host and the proxy" in found.detail
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_failure_without_a_code_is_the_service_s_own(status: int) -> None:
+    """A HEAD has no body; the request's id tells that the service answered."""
+    found = error(READ, Response(status, {"x-ms-request-id": "1-2-3"}, b""))
+
+    assert (type(found), "unlike" in found.detail) == (UnavailableError, False)
+
+
 def test_an_unexpected_success_of_a_write_is_unknown() -> None:
     """It may have been done, whoever says so."""
     assert type(error(RENAME, Response(200, {}, b""))) is OutcomeUnknownError

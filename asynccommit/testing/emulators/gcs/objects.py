@@ -310,6 +310,11 @@ def _range(call: GcsCall) -> tuple[int, int | None]:
     return (0, None) if end is not None and end <= start else (start, end)
 
 
+def start_of(call: GcsCall) -> int:
+    """Return the first byte that a download asks for; negative from the end."""
+    return _range(call)[0]
+
+
 def check_etag(call: GcsCall, found: GcsObject) -> None:
     """Check the headers If-Match (412) and If-None-Match (304) of a read."""
     headers = call.headers

@@ -1,14 +1,17 @@
 """Apply the faults of the Retry Test API to requests.
 
-See ``gcs_retry_test``.
+See ``retry_test``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import orjson
+
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import GcsCall
+from asynccommit.testing.emulators.gcs.call import GcsCall, flag
+from asynccommit.testing.emulators.gcs.objects import start_of
 from asynccommit.testing.emulators.gcs.retry_test import (
     ID,
     INSERT,
@@ -17,13 +20,13 @@ from asynccommit.testing.emulators.gcs.retry_test import (
     ScriptedFault,
 )
 from asynccommit.testing.emulators.gcs.uploads import uploaded_by
-from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer, json_answer
 from asynccommit.testing.emulators.server import Connection
 from asynccommit.testing.emulators.storms import later
 from asynccommit.testing.models.gcs.model import GcsRefusal
 from asynccommit.testing.models.gcs.refusals import REASONS
 
-_SPOILED = ("broken", "short", "corrupted", "stall")
+_SPOILED = ("broken", "short", "corrupted", "stall", "unreachable")
 _REASONS = {status: reason for reason, (status, _) in reversed(list(REASONS.items()))}
 
 
@@ -63,7 +66,8 @@ class Scripted:
         Returns whether there was a fault. Raises ``GcsRefusal`` for an unknown test.
         """
         call = self._call
-        found = tests.find(call.headers, call.route.method, uploaded_by(call))
+        download = start_of(call) if call.route.media else None
+        found = tests.find(call.headers, call.route.method, uploaded_by(call), download=download)
         if found is None:
             return False
         fault = found.fault
@@ -75,6 +79,9 @@ class Scripted:
             self._refuse(fault)
         elif fault.kind == "reset":
             self._connection.reset()
+        elif fault.kind == "injected":
+            self._app.uploads.damage(call)
+            go_on()
         else:
             later(fault.seconds, go_on)
         return True
@@ -93,6 +100,9 @@ class Scripted:
     def _spoil(self, fault: ScriptedFault, spend: Callable[[], object]) -> None:
         """Execute the request, and break its response if it is long enough."""
         answer = self._app.perform(self._call)
+        if fault.kind == "unreachable":
+            self._send(self._write(self._without(fault.names, answer, spend)))
+            return
         after = fault.after or 0
         if len(answer.body) <= after or (fault.kind == "short" and answer.status != 200):
             self._send(self._write(answer))
@@ -112,3 +122,15 @@ class Scripted:
             later(fault.seconds, lambda: self._connection.send(whole[first:]))
         else:
             self._send(whole)
+
+    def _without(
+        self, names: tuple[str, ...], answer: GcsResponse, spend: Callable[[], object]
+    ) -> GcsResponse:
+        """Return a list of buckets in which some cannot be reached."""
+        if answer.status != 200 or not flag(self._call.query, "returnPartialSuccess"):
+            return answer
+        spend()
+        shown = orjson.loads(answer.body)
+        shown["unreachable"] = list(names)
+        left = [_ for _ in shown.pop("items", []) if f"projects/_/buckets/{_['name']}" not in names]
+        return json_answer({**shown, "items": left} if left else shown)

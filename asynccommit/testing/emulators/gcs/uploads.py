@@ -46,12 +46,14 @@ class PendingUpload(NamedTuple):
         given: metadata, as JSON.
         data: content.
         content_type: type of the content, unless the metadata has one.
+        damaged: a fault changes the first byte before checksums are verified.
     """
 
     name: str
     given: Mapping[str, Any]
     data: bytes
     content_type: str
+    damaged: bool = False
 
 
 class _Session:
@@ -131,7 +133,7 @@ class UploadRoutes:
         made = self._service.insert(
             call.bucket,
             upload.name,
-            upload.data,
+            _damaged(upload.data) if upload.damaged else upload.data,
             details=Details(**{name: _ for name, _ in details.items() if _ is not None}),
             preconditions=call.conditions(),
             crc32c=crc32c,
@@ -226,6 +228,11 @@ class UploadRoutes:
                 end = max(0, most - chunk.start)
                 session.data += call.body[len(session.data) - chunk.start : end]
 
+    def damage(self, call: GcsCall) -> None:
+        """Let the bytes of an upload that begins here come damaged."""
+        if isinstance(call.read, PendingUpload):
+            call.read = call.read._replace(damaged=True)
+
     def _finish(self, session: _Session, hashes: str) -> GcsResponse:
         begun = session.call
         self._service.admit(
@@ -243,6 +250,10 @@ class UploadRoutes:
             session.answer = GcsResponse(CANCELLED, NONE)
             session.data.clear()
         return GcsResponse(CANCELLED, NONE)
+
+
+def _damaged(data: bytes) -> bytes:
+    return bytes([data[0] ^ 0xFF]) + data[1:] if data else b"A"
 
 
 def uploaded_by(call: GcsCall) -> int:

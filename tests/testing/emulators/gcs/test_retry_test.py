@@ -9,8 +9,10 @@ import pytest
 
 from asynccommit.testing.emulators.gcs.retry_test import ScriptedFault, read_fault
 from asynccommit.testing.emulators.gcs.uploads import QUANTUM
-from tests.testing.emulators.gcs.client import GcsClient
+from asynccommit.testing.models.gcs.checksums import crc32c, encode_crc32c
+from tests.testing.emulators.gcs.client import MULTIPART, GcsClient, multipart
 
+EMULATOR = "x-goog-emulator-instructions"
 LIST, GET = "storage.objects.list", "storage.objects.get"
 INSERT, MOVE = "storage.objects.insert", "storage.objects.move"
 
@@ -199,6 +201,74 @@ async def test_one_request_asks_for_its_fault(gcs: GcsClient, kind: str) -> None
     assert unknown.body == data
 
 
+DOWNLOAD_FAULTS = ["return-503-after-256K", "break-after-256K"]
+
+
+@pytest.mark.parametrize("fault", DOWNLOAD_FAULTS)
+async def test_header_breaks_a_download_and_its_retries(gcs: GcsClient, fault: str) -> None:
+    """From the start it breaks at 256 KiB; what continues is refused twice, then answered."""
+    data = bytes(range(256)) * 2048
+    await gcs.make("a", data)
+    statuses = []
+    with pytest.raises(asyncio.IncompleteReadError) as error:
+        await gcs.media("a", headers={EMULATOR: fault})
+    await gcs.close()
+    for suffix in ("/retry-1", "/retry-2", "/retry-3", ""):
+        headers = {EMULATOR: f"{fault}{suffix}", "Range": "bytes=262144-"}
+        statuses.append((await gcs.media("a", headers=headers)).status)
+
+    assert error.value.partial == data[:QUANTUM]
+    assert statuses == [503, 503, 206, 206]
+
+
+@pytest.mark.parametrize("kind", ["media", "session"])
+@pytest.mark.parametrize("data", [b"hello", b""], ids=["bytes", "empty"])
+async def test_upload_comes_damaged(gcs: GcsClient, kind: str, data: bytes) -> None:
+    """Without a checksum other bytes are stored; with one the upload is refused."""
+    target = "/upload/storage/v1/b/data/o?name=a&uploadType="
+    headers = {EMULATOR: "inject-upload-data-error", "Content-Type": "a/b"}
+    if kind == "media":
+        made = await gcs.send("POST", f"{target}media", data, headers)
+    else:
+        begun = await gcs.send("POST", f"{target}resumable", b"", headers)
+        url = "/" + begun.headers["location"].split("/", 3)[3]
+        made = await gcs.send("PUT", url, data, {EMULATOR: "inject-upload-data-error"})
+    given = {"name": "b", "crc32c": encode_crc32c(crc32c(data))}
+    body = multipart(given, data)
+    checked = await gcs.send("POST", f"{target}multipart", body, {**headers, **MULTIPART})
+
+    assert made.status == 200
+    assert (await gcs.media("a")).body not in (data, b"")
+    assert (checked.status, await gcs.names()) == (400, ["a"])
+
+
+async def test_buckets_that_cannot_be_reached(gcs: GcsClient) -> None:
+    """A listing that may be partial names them apart; another one leaves the fault waiting."""
+    gcs.emulator.service.create_bucket("other")
+    place = "/storage/v1/b?project=p"
+    gone = "projects/_/buckets/other"
+    headers = await _test(gcs, "storage.buckets.list", f"return-unreachable-buckets-{gone}")
+    whole = (await gcs.send("GET", place, headers=headers)).json
+    partial = (await gcs.send("GET", f"{place}&returnPartialSuccess=true", headers=headers)).json
+    after = (await gcs.send("GET", f"{place}&returnPartialSuccess=true", headers=headers)).json
+
+    assert [_["name"] for _ in whole["items"]] == ["data", "other"]
+    assert [_["name"] for _ in partial["items"]] == ["data"]
+    assert partial["unreachable"] == [gone]
+    assert "unreachable" not in after
+
+
+@pytest.mark.parametrize("fault", ["redirect-send-token-t", "return-503-if-dp-enforced"])
+async def test_faults_of_grpc_alone(gcs: GcsClient, fault: str) -> None:
+    """They are accepted for that transport, and refused for HTTP with the reason."""
+    given = {"instructions": {INSERT: [fault]}}
+    grpc = await gcs.send_json("POST", "/retry_test", {**given, "transport": "GRPC"})
+    http = await gcs.send_json("POST", "/retry_test", given)
+
+    assert (grpc.status, http.status) == (200, 400)
+    assert "for gRPC alone" in http.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "text, fault",
     [
@@ -209,6 +279,9 @@ async def test_one_request_asks_for_its_fault(gcs: GcsClient, kind: str) -> None
         ("return-reset-connection", ScriptedFault("reset")),
         ("return-broken-stream-after-1K", ScriptedFault("broken", after=1024)),
         ("stall-for-10s-after-12K", ScriptedFault("stall", after=12_288, seconds=10.0)),
+        ("inject-upload-data-error", ScriptedFault("injected")),
+        ("return-unreachable-buckets-a,b", ScriptedFault("unreachable", names=("a", "b"))),
+        ("return-no-metadata", None),
         ("stall-always", ScriptedFault("stall", seconds=10.0)),
         ("stall-at-256KiB", ScriptedFault("stall", after=262_144, seconds=10.0)),
         ("return-50", None),
