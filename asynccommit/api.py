@@ -12,13 +12,14 @@ they use ``open_task`` with the job's id, and the ``commit`` of the task they ge
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.context import OnVisible
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
@@ -30,6 +31,7 @@ from asynccommit.options.checked import HIDDEN, Url, checked
 from asynccommit.options.job import Mode, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.background import ended
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.stats import Count, Stats
@@ -61,10 +63,13 @@ class JobRef:
     async def open(self) -> AsyncIterator[Committer]:
         """Open the committer of the job attempt; close its stores on leaving.
 
+        The clean-up of earlier commits of this process at this destination is awaited first.
+
         Raises ``OptionError``, ``UnsupportedError`` and ``UrlError`` as ``open_committer`` does.
         """
         options, host = _options(self.options), self.host or this_host()
         address = parse_url(os.fspath(self.url))
+        await ended(str(address))
         async with AsyncExitStack() as opened:
 
             def open_another(place: Address) -> Wrapped:
@@ -89,9 +94,16 @@ class JobRef:
 
 
 class Job:
-    """A running job. Made by ``open_job``."""
+    """A running job. Made by ``open_job``.
+
+    Attributes:
+        on_visible: called once, on the event loop, when readers see the whole job and only its
+            clean-up is left; set it before the block is left. It is not called with options that
+            make the caller wait, see ``Options.cleanup``.
+    """
 
     def __init__(self, committer: Committer) -> None:
+        self.on_visible: Callable[[], object] | None = None
         self._report: JobReport | None = None
         self.committer = committer
         self._commits: dict[str, TaskCommit] = {}
@@ -114,6 +126,11 @@ class Job:
         if self._report is None:
             raise OptionError(f"job {self.job_id} is not committed: it has no report yet")
         return self._report
+
+    def _visible(self, report: JobReport) -> None:
+        self._report = report
+        if self.on_visible is not None:
+            self.on_visible()
 
     def end(self) -> None:
         """Accept no more tasks, and no more files from tasks that still run.
@@ -215,7 +232,11 @@ async def open_job(
                 await abort_after(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
         job._report = await made.commit_job(
-            job.commits, mode=meant, strict=True, on_progress=on_progress
+            job.commits,
+            mode=meant,
+            strict=True,
+            on_progress=on_progress,
+            on_visible=job._visible,
         )
 
 
@@ -259,6 +280,7 @@ async def commit_job(
     mode: Mode | str = Mode.APPEND,
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
+    on_visible: OnVisible | None = None,
 ) -> JobReport:
     """Commit a job that was set up elsewhere, or resume its commit.
 
@@ -273,6 +295,9 @@ async def commit_job(
         mode: how to treat existing data of the destination, see ``Mode``.
         overwrite: decoded paths of directories whose content is also replaced.
         on_progress: called a few times a second, on the event loop.
+        on_visible: called once with the report so far, on the event loop, when readers see the
+            whole job and only its clean-up is left. It is not called with options that make the
+            caller wait, see ``Options.cleanup``, nor for a job that was committed before.
 
     Raises:
         CommitError: the commit failed; its subclasses describe the state.
@@ -280,7 +305,11 @@ async def commit_job(
     chosen = Mode.of(mode)
     async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
         return await opened.commit_job(
-            tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
+            tasks,
+            mode=chosen,
+            overwrite=overwrite,
+            on_progress=on_progress,
+            on_visible=on_visible,
         )
 
 

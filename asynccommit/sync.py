@@ -1,5 +1,9 @@
 """The blocking interface: every call returns once its work is done.
 
+A commit returns when readers see the whole job; its clean-up goes on in the background, and the
+next job at that destination and the end of the program wait for it. ``asynccommit.cleanup=wait``
+makes the commit itself wait.
+
 Works in a notebook, where a loop is running already: the work is done on the engine's thread. A
 ``BlockingJob`` belongs to the process that made it: it cannot be pickled, and after a fork it
 refuses to work. Hand the job's id to other processes instead.
@@ -11,17 +15,19 @@ import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from asynccommit import api
 from asynccommit.api import Job
 from asynccommit.blocking_file import BlockingFile
+from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.task import Task
 from asynccommit.errors import UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.runtime.at_exit import busy, entered, leaving
-from asynccommit.runtime.loop_thread import submit
+from asynccommit.runtime.background import wait_for_all
+from asynccommit.runtime.loop_thread import Early, submit
 
 __all__ = [
     "BlockingFile",
@@ -35,11 +41,13 @@ __all__ = [
     "resume_job",
     "rollback_job",
     "task",
+    "wait_for_cleanup",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 B = TypeVar("B")
+EarlyOf = Callable[[T], Early[None]]
 
 
 class BlockingTask:
@@ -142,8 +150,13 @@ class BlockingJob:
 
 
 @contextmanager
-def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Enter and leave an asynchronous context on the engine's loop."""
+def _blocking(
+    manager: AbstractAsyncContextManager[T], early_of: EarlyOf[T] | None = None
+) -> Iterator[T]:
+    """Enter and leave an asynchronous context on the engine's loop.
+
+    ``early_of`` returns what tells that the caller may go on before the context is left.
+    """
     with busy():
         value = submit(_enter(manager))
         owner, number = os.getpid(), entered(lambda: submit(_leave(manager, GeneratorExit())))
@@ -159,7 +172,7 @@ def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
         raise UnsupportedError("this block was entered before a fork: leave it only in the parent")
     with leaving(number) as is_open:
         if is_open:
-            submit(_leave(manager, None))
+            submit(_leave(manager, None), None if early_of is None else early_of(value))
 
 
 async def _enter(manager: AbstractAsyncContextManager[T]) -> T:
@@ -174,14 +187,16 @@ async def _leave(manager: AbstractAsyncContextManager[T], error: BaseException |
 
 
 def _opened(
-    open_: Callable[P, AbstractAsyncContextManager[T]], kind: Callable[[T], B]
+    open_: Callable[P, AbstractAsyncContextManager[T]],
+    kind: Callable[[T], B],
+    early_of: EarlyOf[T] | None = None,
 ) -> Callable[P, AbstractContextManager[B]]:
     """Return the blocking form of a function that returns a context."""
 
     @wraps(open_)
     @contextmanager
     def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[B]:
-        with _blocking(open_(*args, **kwargs)) as inner:
+        with _blocking(open_(*args, **kwargs), early_of) as inner:
             yield kind(inner)
 
     return _ours(run, open_.__name__.removeprefix("open_"))
@@ -197,15 +212,52 @@ def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     return _ours(run, ask.__name__)
 
 
+def _until_visible(job: Job) -> Early[None]:
+    """Return what tells that readers see the whole job."""
+    early: Early[None] = Early()
+    job.on_visible = lambda: early.give(None, str(job.committer.layout.dest))
+    return early
+
+
+def _commits(ask: Callable[P, Coroutine[Any, Any, JobReport]]) -> Callable[P, JobReport]:
+    """Return the function that waits until readers see the whole job."""
+
+    @wraps(ask)
+    def run(*args: P.args, **kwargs: P.kwargs) -> JobReport:
+        early: Early[JobReport] = Early()
+        told = cast(OnVisible | None, kwargs.get("on_visible"))
+
+        def tell(report: JobReport) -> None:
+            early.give(report, report.dest)
+            if told is not None:
+                told(report)
+
+        ask_and_tell = cast(Callable[..., Coroutine[Any, Any, JobReport]], ask)
+        return submit(ask_and_tell(*args, **{**kwargs, "on_visible": tell}), early)
+
+    return _ours(run, ask.__name__)
+
+
+def wait_for_cleanup(timeout: float | None = None) -> None:
+    """Wait until the clean-up of all commits of this process has ended.
+
+    Args:
+        timeout: seconds to wait; ``None`` for as long as it takes.
+
+    Raises ``TimeoutError``.
+    """
+    wait_for_all(timeout)
+
+
 def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
     """Name a function by its place in this module, for pickling."""
     run.__module__, run.__name__, run.__qualname__ = __name__, name, name
     return run
 
 
-job = _opened(api.open_job, BlockingJob)
+job = _opened(api.open_job, BlockingJob, _until_visible)
 task = _opened(api.open_task, BlockingTask)
-commit_job = _blocks(api.commit_job)
+commit_job = _commits(api.commit_job)
 plan_job = _blocks(api.plan_job)
 abort_job = _blocks(api.abort_job)
 resume_job = _blocks(api.resume_job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,11 +13,17 @@ from asynccommit.commit.layout_file_output import CLASS
 from asynccommit.commit.meter import CommitMeter, OnProgress
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
+from asynccommit.redact import Redacted
+from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
 from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.urls import Address
+
+log = logging.getLogger(__name__)
+
+OnVisible = Callable[[JobReport], object]
 
 
 class Ownership(Protocol):
@@ -102,6 +109,8 @@ class CommitContext:
         renamed: files that reached their destinations; too low if ``miscounted``.
         success: the URL of ``_SUCCESS``.
         snapshot: the store with answers that were read at once, before the commit began.
+        on_visible: called when readers see the job's files and ``_SUCCESS``, before the clean-up.
+        told: whether it was called, so that warnings and errors are logged from then on.
     """
 
     environment: Environment
@@ -116,6 +125,8 @@ class CommitContext:
     miscounted: bool = False
     success: str | None = None
     snapshot: Store | None = None
+    on_visible: OnVisible | None = None
+    told: bool = False
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 
@@ -189,9 +200,24 @@ class CommitContext:
         self.renamed += 1
         self.meter.step()
 
+    def tell_visible(self, report: Callable[[], JobReport]) -> None:
+        """Tell the caller that the job is committed; only the clean-up is left."""
+        tell, self.on_visible = self.on_visible, None
+        behind = self.options.cleans_up_behind and self.store.traits.account
+        if tell is None or not behind:
+            return
+        self.meter.silence()
+        self.told = True
+        try:
+            tell(replace(report(), seconds=self.meter.elapsed))
+        except Exception as error:  # the job is committed, whatever the caller makes of it
+            self.warn(f"on_visible failed: {type(error).__name__}: {error}")
+
     def warn(self, text: str) -> None:
         """Add a warning for the caller; the commit continues."""
         self.warnings.append(text)
+        if self.told:
+            log.warning("job %s: %s", self.layout.job_id, Redacted(text))
 
 
 def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:

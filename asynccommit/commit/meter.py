@@ -114,6 +114,15 @@ class CommitMeter:
             if now - self._reported >= _PROGRESS_INTERVAL:
                 self.report()
 
+    @property
+    def elapsed(self) -> float:
+        """Return the seconds since the commit began."""
+        return _now() - self._started
+
+    def silence(self) -> None:
+        """Report no more progress."""
+        self._on_progress = None
+
     def report(self) -> None:
         """Report progress now."""
         if self._on_progress is None:

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol
 
+from asynccommit.commit.context import OnVisible
 from asynccommit.commit.job.heartbeat import Heartbeats
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
@@ -104,6 +105,7 @@ class Committer(Protocol):
         strict: bool = ...,
         made_destination: bool | None = ...,
         on_progress: OnProgress | None = ...,
+        on_visible: OnVisible | None = ...,
     ) -> JobReport:
         """Make the files of the committed tasks visible, and no others."""
         ...

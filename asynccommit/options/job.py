@@ -69,6 +69,16 @@ class OnUnfinished(StrEnum):
     ROLLBACK = "rollback"
 
 
+class Cleanup(StrEnum):
+    """The time at which a blocking commit returns.
+
+    ``BACKGROUND`` is as soon as readers see the whole job; ``WAIT`` is after its clean-up.
+    """
+
+    BACKGROUND = "background"
+    WAIT = "wait"
+
+
 class OnCleanupFailure(StrEnum):
     """The action on a clean-up that fails after the job is committed.
 
@@ -135,6 +145,9 @@ class Options:
         delete_base_first: before that, try to delete the whole job directory in one request.
         mark_success: write ``_SUCCESS``.
         cleanup_skipped: keep the job directory, also on abort.
+        cleanup: whether a blocking commit returns once ``_SUCCESS`` is visible and cleans up in the
+            background, or waits. It always waits on a local disk, if a failed clean-up is an
+            error, and if there is a ``report_directory``.
         on_cleanup_failure: whether a failed clean-up is a warning of the report, ignored, or an
             error after ``_SUCCESS``.
         rate: maximum requests a second of the job; ``None`` for no limit.
@@ -174,6 +187,7 @@ class Options:
     delete_base_first: bool = False
     mark_success: bool = True
     cleanup_skipped: bool = False
+    cleanup: Cleanup = Cleanup.BACKGROUND
     on_cleanup_failure: OnCleanupFailure = OnCleanupFailure.WARN
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
@@ -194,6 +208,12 @@ class Options:
     def __post_init__(self) -> None:
         check_fields(self)
         _check_key(self.job_key)
+
+    @property
+    def cleans_up_behind(self) -> bool:
+        """Return whether a blocking commit may return before its clean-up."""
+        told = self.on_cleanup_failure is OnCleanupFailure.FAIL or self.report_directory
+        return self.cleanup is Cleanup.BACKGROUND and not told
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str | float], *, shared: bool = False) -> Options:
@@ -317,6 +337,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "rate": ("rate", values.rate),
     AZURE_RATE: ("rate", values.rate),
     OURS + "attempts": ("attempts", values.count),
+    OURS + "cleanup": ("cleanup", values.one_of(Cleanup)),
     OURS + "validate.sample": ("validate_sample", values.count),
     OURS + "check.sources": ("check_sources", values.boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", values.count),

@@ -11,14 +11,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
+from typing import Any
 
 _PATIENCE = 0.05
 _numbers = count()
 _open: dict[int, tuple[threading.Thread, Callable[[], object]]] = {}
 _busy: dict[int, threading.Thread] = {}
+_awaited: set[Future[Any]] = set()
 _freeze: Callable[[], object] | None = None
 _watched = 0
 
@@ -59,6 +62,13 @@ def leaving(number: int) -> Iterator[bool]:
         _busy.pop(number, None)
 
 
+def awaited(future: Future[Any]) -> None:
+    """Make the end of the program wait for ``future``."""
+    _watch()
+    _awaited.add(future)
+    future.add_done_callback(_awaited.discard)
+
+
 def when_threads_remain(freeze: Callable[[], object]) -> None:
     """Call ``freeze`` at exit if other threads are still in blocks.
 
@@ -75,6 +85,7 @@ def _watch() -> None:
         return
     _watched = os.getpid()
     _busy.clear()
+    _awaited.clear()
     _open.clear()  # a forked child leaves its parent's blocks alone
     import_module("concurrent.futures.thread")  # callbacks run in reverse order of registration
     register = getattr(threading, "_register_atexit", atexit.register)
@@ -94,6 +105,7 @@ def _leave_all(process: int) -> None:
             with suppress(BaseException), leaving(number) as is_open:
                 if is_open:
                     leave()
+    wait(list(_awaited))
     if (_open or _busy) and _freeze is not None:
         _freeze()
 

@@ -11,16 +11,53 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, Generic, TypeVar, cast
 
 from asynccommit.errors import UnsupportedError
 from asynccommit.runtime.at_exit import busy, when_threads_remain
+from asynccommit.runtime.background import go_on
 
 T = TypeVar("T")
 
 _PATIENCE = 0.2
 _GRACE = 60.0
+_FINISHED = "the interrupted call had already finished"
+
+
+class Early(Generic[T]):
+    """A result that is given before the work for it has ended.
+
+    Attributes:
+        result: the early result.
+        goes_on: whether the work ends in the background.
+    """
+
+    def __init__(self) -> None:
+        self.result: Future[T] = Future()
+        self.goes_on = False
+        self._place = ""
+
+    def give(self, value: T, place: str) -> None:
+        """Give the result. Only the first call has an effect.
+
+        Args:
+            value: the result.
+            place: what is worked on, see ``background.ended``.
+        """
+        if not self.result.done():
+            self._place = place
+            self.result.set_result(value)
+
+    def is_taken_before(self, work: Future[Any]) -> bool:
+        """Return whether the result is there before ``work`` has ended.
+
+        After true ``work`` goes on in the background.
+        """
+        while not wait((self.result, work), _PATIENCE, FIRST_COMPLETED).done:
+            pass
+        self.goes_on = not work.done() and go_on(work, self._place)
+        return self.goes_on
 
 
 class Engine:
@@ -57,11 +94,16 @@ class Engine:
             if not self.frozen:
                 loop.close()
 
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def submit(self, coroutine: Coroutine[Any, Any, T], early: Early[T] | None = None) -> T:
         """Run ``coroutine`` on the engine's loop and return its result.
 
         An interrupt of the caller (Ctrl-C) cancels the coroutine and is raised after the coroutine
         has ended, so that nothing continues in the background.
+
+        Args:
+            coroutine: the work.
+            early: takes the result before the work ends; the rest goes on in the background then,
+                also after an interrupt.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -70,9 +112,13 @@ class Engine:
         notes: list[str] = []
         future = asyncio.run_coroutine_threadsafe(_kept(coroutine, notes), self._loop)
         try:
+            if early is not None and early.is_taken_before(future):
+                return early.result.result()
             result, ending = _wait(future)
         except BaseException as error:
-            if not future.done():
+            if early is not None and early.goes_on:
+                error.add_note(_FINISHED)
+            elif not future.done():
                 future.cancel()
                 self._let_end()
             for note in notes:
@@ -127,7 +173,7 @@ async def _kept(
     except BaseException as error:
         notes += getattr(error, "__notes__", ())
         raise
-    notes.append("the interrupted call had already finished")
+    notes.append(_FINISHED)
     return result, None
 
 
@@ -193,10 +239,13 @@ def _wait_for_the_end() -> None:
         threading.Event().wait()
 
 
-def submit(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` on the engine of this process and return its result."""
+def submit(coroutine: Coroutine[Any, Any, T], early: Early[T] | None = None) -> T:
+    """Run ``coroutine`` on the engine of this process and return its result.
+
+    ``early`` takes a result that is given before the work ends.
+    """
     with busy():
-        return engine().submit(coroutine)
+        return engine().submit(coroutine, early)
 
 
 def _after_fork() -> None:

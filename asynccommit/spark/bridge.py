@@ -34,7 +34,7 @@ from asynccommit.inspect.progress import console_progress
 from asynccommit.options.job import Mode, Options, bare
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.runtime.loop_thread import submit
+from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
 from asynccommit.stores.urls import Address, decode_uri
 
@@ -68,8 +68,10 @@ def commit(request: Mapping[str, Any]) -> JobReport:
     """
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
     mode, overwrite = _replaced(request)
+    early: Early[JobReport] = Early()
     with console_progress(quiet=not is_shown(request["conf"])) as shown:
-        return submit(_commit(request, tasks, mode, overwrite, on_progress or shown))
+        tell = on_progress or shown
+        return submit(_commit(request, tasks, mode, overwrite, tell, early), early)
 
 
 class JobTakenError(OwnedError):
@@ -82,8 +84,10 @@ async def _commit(
     mode: Mode,
     overwrite: Sequence[str],
     tell: OnProgress,
+    early: Early[JobReport],
 ) -> JobReport:
     async with _committer(request) as committer:
+        dest = str(committer.layout.dest)
         committer.driver_lives = is_jvm_alive
         committer.heartbeats = heartbeat.heartbeats_of(_key(request))
         try:
@@ -93,6 +97,7 @@ async def _commit(
                 overwrite=overwrite,
                 on_progress=tell,
                 made_destination=request.get("madeDestination"),
+                on_visible=None if _is_of_hive(dest) else lambda told: early.give(told, dest),
             )
         finally:
             await heartbeat.end(_key(request))
@@ -371,9 +376,14 @@ class Bridge:
         self.wait()
 
 
+def _is_of_hive(dest: str) -> bool:
+    """Return whether Hive moves and deletes the destination after the commit."""
+    return any(_HIVE_STAGING.match(name) for name in dest.split("/"))
+
+
 def _noted(report: JobReport) -> JobReport:
     """Return a report that mentions whether Hive will move the files."""
-    if not any(_HIVE_STAGING.match(name) for name in report.dest.split("/")):
+    if not _is_of_hive(report.dest):
         return report
     note = f"Hive moves these files to its table, and then deletes its staging {report.dest}"
     return replace(report, warnings=(*report.warnings, note))

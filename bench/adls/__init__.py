@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from bench.adls import commit, cpu, limits
+from bench.adls import commit, cpu, limits, small
 from bench.child import Child
 from bench.null import Null, Says, null_server
 
-ROWS = ("cpu", "tls", "limit", "share", "latency", "commit")
+ROWS = ("cpu", "tls", "limit", "share", "latency", "commit", "small")
 
 Say = Callable[[str], None]
 
@@ -38,6 +38,7 @@ def run(rows: Sequence[str] = ROWS, *, quick: bool, folder: str | None, say: Say
             "share": lambda: limits.together(bench.service, quick=quick),
             "latency": lambda: limits.latency(bench.service, quick=quick),
             "commit": lambda: commit.run(bench.service, quick=quick, say=say),
+            "small": lambda: small.run(bench.service, quick=quick, say=say),
         }
         result = {}
         for row in ROWS:

@@ -88,12 +88,19 @@ class Client:
         submit(_make_files(self._store, name, workers))
 
     def commit(self, host: str) -> dict[str, float]:
-        """Commit the job that is at the destination; return what it took."""
+        """Commit the job that is at the destination; return what it took.
+
+        ``returned`` are the seconds after which the caller may go on, ``seconds`` those until the
+        clean-up has ended.
+        """
         options = account.storage_options(host)
         gc.collect()
         cpu, begin = time.process_time(), time.perf_counter()
         sync.commit_job(f"{account.URL}{account.DEST}", trees.JOB_ID, storage_options=options)
-        return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
+        returned = time.perf_counter() - begin
+        sync.wait_for_cleanup()
+        whole = time.perf_counter() - begin
+        return {"seconds": whole, "cpu": time.process_time() - cpu, "returned": returned}
 
     def close(self) -> None:
         """Close what is open."""

@@ -55,10 +55,10 @@ def run(service: Child, *, quick: bool, say: Callable[[str], None]) -> dict[str,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySpark's, about pandas
         why = abfs.why_not()
-    bench = _Bench(service, shape, say, alone=why is not None)
+    bench = Bench(service, shape, say, alone=why is not None)
     first, later = bench.first(rounds - rounds // 2), bench.later(warm, rounds)
     states = {"first": first, "later": later}
-    medians = {state: _medians(rows) for state, rows in states.items()}
+    medians = {state: medians_of(rows) for state, rows in states.items()}
     return {
         **asdict(shape),
         "threads": THREADS,
@@ -70,7 +70,7 @@ def run(service: Child, *, quick: bool, say: Callable[[str], None]) -> dict[str,
     }
 
 
-class _Bench:
+class Bench:
     """Commits the same job again and again, by each contender in turn."""
 
     def __init__(
@@ -81,6 +81,7 @@ class _Bench:
         self._shape = asdict(shape)
         self._say = say
         self._alone = alone
+        self.climate: dict[str, Any] = {}
 
     def first(self, rounds: int) -> dict[str, list[_Row]]:
         """Commit once in new processes, ``rounds`` times."""
@@ -113,6 +114,7 @@ class _Bench:
         service = self._service
         service.ask("reset")
         service.ask("arrange", **self._shape)
+        service.ask("weather", climate=self.climate)
         gc.collect()
         before = service.ask("stats")
         row = contender.commit()
@@ -135,7 +137,8 @@ class _Bench:
                 yield [ours, best, plain]
 
 
-def _medians(rows: Mapping[str, list[_Row]]) -> dict[str, _Row]:
+def medians_of(rows: Mapping[str, list[_Row]]) -> dict[str, _Row]:
+    """Return the median of each figure, by contender."""
     return {
         name: {key: median(row[key] for row in own) for key in own[0]} for name, own in rows.items()
     }
@@ -173,7 +176,8 @@ def _commit(hadoop: abfs.Abfs, conf: Mapping[str, str]) -> _Row:
     pid = _child_named("java")
     cpu, begin = cpu_of(pid), time.perf_counter()
     committer.commitJob(context)
-    return {"seconds": time.perf_counter() - begin, "cpu": cpu_of(pid) - cpu}
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "cpu": cpu_of(pid) - cpu, "returned": seconds}
 
 
 def _child_named(name: str) -> int:

@@ -113,6 +113,28 @@ def _commit(found: dict[str, Any]) -> Iterator[str]:
     yield f"  target: >= {found['target']:.0f}x, by wall and by CPU"
 
 
+def _small(found: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"Job commit of small jobs at {found['latency'] * 1000:.0f} ms a response, later commits "
+        f"of a process, {found['rounds']} rounds turn by turn"
+    )
+    head = ("returned", "ended", "requests", "of Hadoop's", "target")
+    yield f"  {'':24}" + "".join(f"{word:>13}" for word in head)
+    for shape in found["shapes"]:
+        files = shape["tasks"] * shape["files"]
+        hadoop = shape["median"].get("hadoop")
+        for name, one in shape["median"].items():
+            cells = [f"{one['returned']:.2f} s", f"{one['seconds']:.2f} s"]
+            cells.append(f"{one['requests']:,.0f}")
+            if name == "ours" and hadoop is not None:
+                cells.append(f"{one['returned'] / hadoop['returned']:.2f}")
+                cells.append(f"<= {shape['target']}")
+            title = f"{files} file{'s' if files > 1 else ''}, {name}"
+            yield f"  {title:24}" + "".join(f"{cell:>13}" for cell in cells)
+    if found["skipped"]:
+        yield f"  skipped: no Hadoop to compare with: {found['skipped']}"
+
+
 def _cells(one: Mapping[str, float], ratio: Mapping[str, float]) -> Iterator[str]:
     yield f"{one['seconds']:.2f} s"
     yield f"{one['cpu']:.2f} s"
@@ -133,4 +155,5 @@ _ROWS: dict[str, Callable[[Any], Iterator[str]]] = {
     "share": _share,
     "latency": _latency,
     "commit": _commit,
+    "small": _small,
 }

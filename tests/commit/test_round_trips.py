@@ -14,7 +14,8 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.options.job import Options
+from asynccommit.options.job import Cleanup, OnCleanupFailure, Options
+from asynccommit.results import JobReport
 from asynccommit.simulate.run import run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.stores.base import Store
@@ -112,6 +113,45 @@ def test_the_budget_of_a_job(
         return costs[0], cost, round((measured.weather.seen - begin) / ANSWER)
 
     assert run_virtual(measure()) == (task, job, visible)
+
+
+def test_the_caller_is_told_when_the_marker_is_visible() -> None:
+    """The caller may go on at once then, with the report, unless an option makes it wait."""
+
+    async def measure(options: Options) -> tuple[int, int, list[int]]:
+        measured = Measured()
+        measured.job.options = options
+        await measured.job.setup_job()
+        await measured.run_task(0, 1, 1)
+        told: list[JobReport] = []
+        at: list[float] = []
+
+        def tell(report: JobReport) -> None:
+            told.append(report)
+            at.append(asyncio.get_running_loop().time())
+
+        _, trips = await measured.cost(measured.job.commit_job(measured.messages, on_visible=tell))
+        late = [round((when - measured.weather.seen) / ANSWER) for when in at]
+        return sum(report.files for report in told), trips, late
+
+    assert run_virtual(measure(Options())) == (1, 19, [0])
+    fails = Options(on_cleanup_failure=OnCleanupFailure.FAIL)
+    for waiting in (Options(cleanup=Cleanup.WAIT), fails):
+        assert run_virtual(measure(waiting)) == (0, 19, [])
+
+
+def test_a_callback_that_fails_does_not_fail_the_commit() -> None:
+    """What the caller makes of the report is a warning, because the job is committed."""
+
+    async def commit() -> JobReport:
+        measured = Measured()
+        await measured.job.setup_job()
+        await measured.run_task(0, 1, 1)
+        return await measured.job.commit_job(measured.messages, on_visible=lambda _: 1 / 0)
+
+    report = run_virtual(commit())
+    assert report.files == 1
+    assert any("on_visible failed: ZeroDivisionError" in text for text in report.warnings)
 
 
 def test_the_budget_of_a_setup() -> None:

@@ -20,7 +20,7 @@ from asynccommit.commit.by_rename.publish import publish
 from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.record import refuse_other_attempts
 from asynccommit.commit.by_rename.scan_task import TaskFiles
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, OnVisible
 from asynccommit.commit.errors import CommitterWarning, commit_failures
 from asynccommit.commit.job.messages import warn_of_no_file
 from asynccommit.commit.job_context import JobContext
@@ -95,6 +95,7 @@ class FileV2Committer(FileV1Committer):
         strict: bool = False,
         made_destination: bool | None = None,
         on_progress: OnProgress | None = None,
+        on_visible: OnVisible | None = None,
     ) -> JobReport:
         """Record that the job is committed, and clean up.
 
@@ -102,10 +103,19 @@ class FileV2Committer(FileV1Committer):
         ``ManifestCommitter.commit_job``; with ``tasks`` the report counts what they have published.
         """
         _refuse_replacing(mode, overwrite)
+
+        def counted(report: JobReport) -> None:
+            if on_visible is not None:
+                on_visible(_counted(report, tasks or ()))
+
         for left in range(self.options.commit_attempts - 1, -1, -1):
             try:
                 report = await super().commit_job(
-                    tasks, strict=strict, made_destination=made_destination, on_progress=on_progress
+                    tasks,
+                    strict=strict,
+                    made_destination=made_destination,
+                    on_progress=on_progress,
+                    on_visible=counted,
                 )
                 break
             except CommitError as error:

@@ -54,6 +54,7 @@ async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -
     await keep_manifests(run)
     await write_success(run, plan, marker)
     await remove_emptied(run, plan)
+    run.tell_visible(lambda: job_report(run, plan))
     _, attempts = await both(lambda: close_place(run, Ending.COMMITTED), lambda: find_attempts(run))
     if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
         await say_stopped(run)

@@ -93,6 +93,7 @@ async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -
     run.phase = Phase.COMMITTED
     if not await finish_commit(run, plan, record):
         return
+    run.tell_visible(lambda: job_report(run, plan))
     if is_kept(run):
         await save(run, run.layout.done, b"{}", overwrite=True)
     await clean(run)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, Self
 
-from asynccommit.commit.context import CommitContext, Environment, Phase
+from asynccommit.commit.context import CommitContext, Environment, OnVisible, Phase
 from asynccommit.commit.errors import commit_failures, finish, say_undone
 from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
@@ -194,6 +194,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         strict: bool = False,
         made_destination: bool | None = None,
         on_progress: OnProgress | None = None,
+        on_visible: OnVisible | None = None,
     ) -> JobReport:
         """Make the files of the committed tasks visible, and nothing else.
 
@@ -208,6 +209,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             made_destination: whether the job made the destination, so that a rollback removes it;
                 ``None`` for the finding of ``setup_job``.
             on_progress: called a few times a second, on the event loop.
+            on_visible: called once with the report so far, on the event loop, when readers see the
+                whole job and only the clean-up is left. It is not called if the caller has to wait
+                for that, see ``Options.cleanup``, or if the job was committed before.
 
         Raises:
             PreflightError: refused; nothing under the destination changed.
@@ -218,12 +222,15 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             CommitError: it failed after changes; it can be resumed or rolled back.
         """
         run = self._run(on_progress)
+        run.on_visible = on_visible
         if made_destination is not None:
             self._made_destination = made_destination
         try:
             async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
                 report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
         except BaseException as error:
+            if run.told:
+                log.warning("%s", Redacted(error))
             await self._undo_if_wanted(run, error)
             raise
         return report if report.already else await report_ended(run, report)
