@@ -89,9 +89,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (8, 8), (50, 49), 30),
-        (20, 4, 5, (12, 8), (76, 49), 30),
-        (200, 8, 10, (32, 9), (265, 58), 35),
+        (1, 1, 1, (8, 8), (42, 39), 20),
+        (20, 4, 5, (12, 8), (68, 39), 20),
+        (200, 8, 10, (32, 9), (257, 48), 25),
     ],
 )
 def test_the_budget_of_a_job_of_uploads(

@@ -474,6 +474,7 @@ async def test_a_record_that_cannot_be_read(act: str) -> None:
     """Nobody is told that nothing has changed while nobody knows."""
     world = World.new()
     tasks = run_tasks(world, OWN)
+    world.bucket.put(OWN.layout().record[1:], b"of a commit")
     denied = Faults(Fault("get", DeniedError, OWN.layout().record))
     job = committer(world, OWN, denied)
     with pytest.raises(CommitError, match="unknown") as caught:

@@ -299,6 +299,7 @@ def run_tasks(world: World, scenario: Scenario, job_id: str = JOB) -> list[TaskC
     layout = scenario.layout(job_id)
     world.tokens = scenario.tokens
     world.bucket.put(f"{layout.sets_dir[1:]}/", b"")
+    world.bucket.put(layout.living[1:], b"")
     found = [commit_task(world, layout, at, files) for at, files in enumerate(scenario.tasks)]
     _, killed = layout.ids(0, 7)
     begun = [pending_of(world, layout, *item) for item in scenario.killed.items()]

@@ -12,7 +12,7 @@ from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.preflight import preflight
 from asynccommit.commit.by_upload.record import begin
-from asynccommit.commit.by_upload.snapshot import look_at_destination
+from asynccommit.commit.by_upload.snapshot import look_ahead, look_at_destination
 from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
@@ -56,6 +56,8 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         """See ``Publisher.working``."""
         with at_work(run):
             async with reporting(run, stopped=self.stopped, save=save):
+                if inputs is not None:
+                    run.snapshot = await look_ahead(run, inputs)
                 yield
 
     async def look_at_destination(self, run: UploadContext) -> Store | None:
@@ -147,6 +149,7 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         adopt: bool = False,
     ) -> None:
         """See ``Publisher.commit``."""
+        run.snapshot = None
         record = await begin(run, plan, made_destination=made_destination)
         await began()
         await carry_out(run, plan, record)
