@@ -143,7 +143,9 @@ async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> N
 async def _renew(run: UploadContext, marker: Old) -> str:
     """Rewrite the planned marker; return the reason if another's is there."""
     path = run.layout.success
-    old, info = await _content(run, run.layout.aside(path)), await _find(run, path)
+    info = await _find(run, path)
+    # Only now: a marker that is missing was copied before it was deleted.
+    old = await _content(run, run.layout.aside(path))
     if info is None:
         if old is None:
             return "there is no copy of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -103,6 +103,61 @@ def test_a_marker_that_came_while_a_rollback_stood_still() -> None:
             await told(commit(later, driver(world, later, "later", job_id=OTHER), tasks))
             await task
             if OTHER.encode() not in seen(world)[f"{ROOT}/_SUCCESS"]:
+                lost.append(request)
+        return lost
+
+    assert run_virtual(run()) == []
+
+
+class _Meanwhile:
+    """A policy that lets another act right after one of the requests."""
+
+    def __init__(self, request: int, act: Callable[[], None]) -> None:
+        self.left = request
+        self.act = act
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def around(op: Op) -> object:
+            try:
+                return await call(op)
+            finally:
+                self.left -= 1
+                if self.left == 0:
+                    self.act()
+
+        return around
+
+
+def test_a_marker_that_is_copied_during_a_rollback() -> None:
+    """A driver that goes on until it is stopped loses no marker, wherever the rollback is."""
+    mine, key = Scenario("mine", ({"x": "x"},)), f"{ROOT}/_SUCCESS"
+
+    async def run() -> list[int]:
+        base = World.new()
+        base.place(key, MARKER)
+        await cut_short(base, mine, "commit-start")
+        probe = driver(base.copy(), mine, "probe")
+        await probe.job.resume_job()
+        (place,) = {
+            word
+            for text in probe.process.writes
+            for word in text.split()
+            if "/aside-" in word and word.endswith("/_SUCCESS")
+        }
+        lost = []
+        for request in range(1, 60):
+            world = base.copy()
+
+            def copy_and_delete(world: World = world) -> None:
+                if world.state().files.get(key) == MARKER.encode():
+                    world.place(place, MARKER)
+                    world.bucket.delete(key[1:])
+
+            policy = _Meanwhile(request, copy_and_delete)
+            await told(committer(world, mine, policy).rollback_job())
+            if policy.left <= 0 and world.state().files.get(key, b"").strip() != MARKER.encode():
                 lost.append(request)
         return lost
 
