@@ -124,7 +124,7 @@ def run_on_adls(
         emulated(weather, ground.directory / "emulator.log") as emulator,
     ):
         say(
-            f"an emulator serves {emulator.endpoint}: {weather.latency} an answer, "
+            f"an emulator serves {emulator.endpoint}: {weather.latency} a response, "
             f"{weather.limit:,} requests/s at most, {weather.lost} of the renames lose theirs"
         )
         say("starting Spark")

@@ -236,7 +236,7 @@ class BucketOutcome(Findings):
         theirs, ours = self.theirs, self.ours
         shown = comparison(f"{self.store.whose}'s committer", "ratio")
         of = f" of {self.store.noun}s" if self.store.groups else ""
-        shown.add_row("lost answers", "none", f"{ours.lost:,} ({self.weather.lost}{of})", "")
+        shown.add_row("lost responses", "none", f"{ours.lost:,} ({self.weather.lost}{of})", "")
         shown.add_row("files", f"{theirs.files:,}", f"{ours.files:,}", "")
         every = sorted({*theirs.requests, *ours.requests})
         self._add_requests(shown, "requests", every, ratio=True)

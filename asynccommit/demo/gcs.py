@@ -56,7 +56,7 @@ GCS = BucketStore(
     hold=(),
     share=2,
     groups={"moves and copies": ("move", "rewrite")},
-    trial="Spark's committer and a lost answer",
+    trial="Spark's committer and a lost response",
     nothing_left="no _temporary",
     copies=False,
 )
@@ -92,7 +92,7 @@ def run_on_gcs(
         emulated(weather, hns, ground.directory) as emulator,
     ):
         say(
-            f"an emulator serves {emulator.endpoint}: {weather.latency} an answer, "
+            f"an emulator serves {emulator.endpoint}: {weather.latency} a response, "
             f"{weather.limit:,} writes/s at most"
         )
         bucket = Bucket(emulator, lambda prefix: _objects(emulator, prefix))

@@ -73,7 +73,7 @@ S3 = BucketStore(
     hold=({"kind": "late", "op": _COMPLETE, "every": 3, "delay": 30, "reply": "never"},),
     share=3,
     groups={},
-    trial="Hadoop's committer and lost answers",
+    trial="Hadoop's committer and lost responses",
     nothing_left="nothing of a job",
     copies=True,
 )
@@ -107,7 +107,7 @@ def run_on_s3(
         flights.ground(source, keep, months) as ground,
         emulated(weather, ground.directory) as (moto, proxy),
     ):
-        say(f"moto is behind {proxy.endpoint}: {weather.latency} an answer, or more")
+        say(f"moto is behind {proxy.endpoint}: {weather.latency} a response, or more")
         bucket = Bucket(proxy, partial(moto.objects, BUCKET), partial(moto.uploads, BUCKET))
         buffer = {"fs.s3a.buffer.dir": str(ground.scratch / "buffer")}
         hadoop = {**client_conf(proxy.endpoint), "fs.s3a.committer.name": "magic", **buffer}

@@ -90,7 +90,7 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
 
 def request_trouble(report: JobReport) -> str:
     """Return the errors, retries and waits of a store's requests."""
-    parts = [f"{count_of(sum(report.recovered.values()), 'lost answer')} settled"] * bool(
+    parts = [f"{count_of(sum(report.recovered.values()), 'lost response')} settled"] * bool(
         report.recovered
     )
     if report.refused:

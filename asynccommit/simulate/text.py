@@ -55,7 +55,7 @@ def _facts(forecast: Forecast) -> Table:
         table.add_row("trouble", safe(struck))
     recovered = sum(figures.recovered.values())
     if recovered:
-        table.add_row("recovered", f"{count_of(recovered, 'lost answer')} settled by identity")
+        table.add_row("recovered", f"{count_of(recovered, 'lost response')} settled by identity")
     if figures.waited:
         waits = ", ".join(f"{why} {show_seconds(took)}" for why, took in figures.waited.items())
         table.add_row("waited", safe(f"{waits}, total of all requests"))
@@ -98,11 +98,11 @@ def store_of(setup: Setup) -> str:
 def _latency(latency: Latency) -> str:
     first, second = latency.first * 1000, latency.second
     if latency.model == FIXED:
-        text = f"{first:g} ms an answer"
+        text = f"{first:g} ms a response"
     elif latency.model == "uniform":
-        text = f"{first:g} to {second * 1000:g} ms an answer"
+        text = f"{first:g} to {second * 1000:g} ms a response"
     else:
-        text = f"{first:g} ms an answer in the median"
+        text = f"{first:g} ms a response in the median"
     return text if latency.tail is None else f"{text}, with a slow tail"
 
 

@@ -14,7 +14,7 @@ def lines(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _commit(found: dict[str, Any]) -> Iterator[str]:
-    yield from _commits(found, "20 ms an answer, 2,000 writes/s; others by hand, without records")
+    yield from _commits(found, "20 ms a response, 2,000 writes/s; others by hand, without records")
     target = found["requests_target"]
     yield (
         "  ours is: how many times as fast ours is on a flat bucket, by the whole job and by the "
@@ -24,7 +24,7 @@ def _commit(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _ramp(found: dict[str, Any]) -> Iterator[str]:
-    yield from _commits(found, "20 ms an answer, and Google's rule about growing rates")
+    yield from _commits(found, "20 ms a response, and Google's rule about growing rates")
 
 
 def _nolimit(found: dict[str, Any]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _cells(one: Mapping[str, float], ratio: Mapping[str, float]) -> Iterator[str
 
 def _cleanup(found: dict[str, Any]) -> Iterator[str]:
     yield (
-        f"Deleting {found['files']:,} files, {found['latency'] * 1000:.0f} ms an answer, "
+        f"Deleting {found['files']:,} files, {found['latency'] * 1000:.0f} ms a response, "
         f"{found['in_flight']} requests in flight, median of {found['rounds']}; client's ramp off"
     )
     head = ("files/s", "wall", "requests", "refused", "client CPU", "server CPU")

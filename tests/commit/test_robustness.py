@@ -1,4 +1,4 @@
-"""Commits beside other attempts, forks, broken callbacks and lost answers: nothing is lost."""
+"""Commits beside other attempts, forks, broken callbacks and lost responses: nothing is lost."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_progress_that_fails(tmp_path: Path, stage: str) -> None:
 
 
 async def test_an_error_after_success_says_so(tmp_path: Path) -> None:
-    """A lost answer in cleanup does not make a committed job unknown."""
+    """A lost response in cleanup does not make a committed job unknown."""
     faults = Faults(Fault("delete_tree", OutcomeUnknownError))
     job = committer(tmp_path / "out", faults, on_cleanup_failure="fail")
     await job.setup_job()

@@ -1,4 +1,4 @@
-"""Hadoop's ABFS client against the emulator: every call of a filesystem, and lost answers."""
+"""Hadoop's ABFS client against the emulator: every call of a filesystem, and lost responses."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_commit_job_when_every_third_rename_fails(
 def test_tasks_of_hadoop_when_answers_are_lost(
     abfs: Abfs, emulator: EmulatorThread, kind: str
 ) -> None:
-    """Hadoop's tasks settle their lost answers too, and our commit finds what they wrote."""
+    """Hadoop's tasks settle their lost responses too, and our commit finds what they wrote."""
     for op in ("create", "append", "flush", "rename", "mkdir"):
         strike(emulator, kind=kind, op=op, every=4, code="OperationTimedOut")
     abfs.job_of(DEST, JOB).run(TASKS)

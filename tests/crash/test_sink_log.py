@@ -230,7 +230,7 @@ def test_reading_while_batches_expire(kind: str) -> None:
     on(kind, work)
 
 
-# --- lost answers ----------------------------------------------------------------------------
+# --- lost responses ----------------------------------------------------------------------------
 
 
 @pytest.mark.sample(5)

@@ -321,7 +321,7 @@ def test_table_of_the_demo_on_adls() -> None:
     text = to_text(ADLS.table())
 
     assert "cut rename 1" in text
-    assert "1 lost answer settled" in text
+    assert "1 lost response settled" in text
     assert text.count("yes ") == 4
 
 

@@ -1,4 +1,4 @@
-"""The test catalogue of the protocol page names tests that exist."""
+"""The page of the tests that hold the protocol names tests that exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_named_tests_exist() -> None:
     """Every test function and file that the page names is there."""
-    page = (ROOT / "docs/protocol.md").read_text().partition("## Test catalogue")[2]
+    page = (ROOT / "docs/protocol-tests.md").read_text()
     code = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     functions = set(re.findall(r"`(test_\w+)`", page))
     files = set(re.findall(r"`([\w/]*test_\w+\.py)`", page))

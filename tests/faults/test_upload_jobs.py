@@ -98,6 +98,6 @@ async def storm(name: str, seed: int, local: str) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("name", ["magic", "directory"])
 def test_jobs_in_a_storm(name: str, seed: int) -> None:
-    """Scenario 44: lost answers, refusals and late effects leave each file once, and nothing."""
+    """Scenario 44: lost responses, refusals and late effects leave each file once, and nothing."""
     with tempfile.TemporaryDirectory() as local:
         run_virtual(storm(name, seed, local))

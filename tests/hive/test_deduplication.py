@@ -480,7 +480,7 @@ def _crashes(writes: int) -> list[Crash]:
 @pytest.mark.parametrize("kind", ["adls", "flat"])
 @pytest.mark.parametrize("seed", range(5))
 def test_in_storms(kind: str, seed: int) -> None:
-    """Throttled requests and lost answers change nothing about the outcome."""
+    """Throttled requests and lost responses change nothing about the outcome."""
 
     async def scenario() -> dict[str, bytes]:
         world = new_world(kind)

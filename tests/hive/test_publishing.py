@@ -505,7 +505,7 @@ async def _discarded(table: Table, before: Mapping[str, bytes], after: Mapping[s
 @pytest.mark.parametrize("kind", ["adls", "hns"])
 @pytest.mark.parametrize("seed", range(5))
 def test_in_storms(kind: str, replaces: bool, seed: int) -> None:
-    """Throttled requests and lost answers may stop a run; as many as it takes end as one would."""
+    """Throttled requests and lost responses may stop a run; enough runs end as one would."""
 
     async def scenario() -> dict[str, bytes]:
         world = new_world(kind)

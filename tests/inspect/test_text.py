@@ -33,11 +33,11 @@ def test_job_report_is_compact() -> None:
 
 
 def test_job_report_tells_what_the_store_did() -> None:
-    """Lost answers, refusals and long waiting get a line; a store that just answers gets none."""
+    """Lost responses, refusals and long waiting get a line; a store that just answers gets none."""
     trouble = replace(REPORT, recovered={"rename": 2}, refused=3, waited={"rate": 4.0})
     text = to_text(job_report(trouble))
 
-    assert "2 lost answers settled; 3 rejected by the rate limit; total wait: rate 4.00 s" in text
+    assert "2 lost responses settled; 3 rejected by the rate limit; total wait: rate 4.00 s" in text
     assert "settled" not in to_text(job_report(REPORT))
 
 

@@ -130,7 +130,7 @@ def test_what_came_meanwhile_stays(kind: str, tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_lost_for_good(tmp_path: Path) -> None:
-    """Where nothing is there after a lost answer, nobody can tell: it may come late."""
+    """Where nothing is there after a lost response, nobody can tell: it may come late."""
 
     async def scene(place: MarkerStore) -> None:
         lost = Fault("put", lambda op, path: OutcomeUnknownError(op, path, "no answer"))

@@ -20,7 +20,7 @@ def test_it_says_what_a_commit_takes(capsys: pytest.CaptureFixture[str]) -> None
 
     out = capsys.readouterr().out
     assert out.startswith("a commit of 2,000 files of 10 tasks in 4 partitions takes ")
-    assert "adls, 30 ms an answer, 20,000 requests/s, 512 in flight, faults lossy, seed 3" in out
+    assert "adls, 30 ms a response, 20,000 requests/s, 512 in flight, faults lossy, seed 3" in out
     assert "done, and the answer lost" in out
 
 
@@ -44,7 +44,7 @@ _OF_THE_MACHINE = {"memory", "real_seconds", "simulated"}
 @pytest.mark.turn(1, 2)
 @pytest.mark.parametrize(
     "store, said",
-    [("gcs", "gcs, 30 ms an answer, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],
+    [("gcs", "gcs, 30 ms a response, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],
 )
 def test_a_bucket_shows_what_its_ramp_costs(
     capsys: pytest.CaptureFixture[str], store: str, said: str

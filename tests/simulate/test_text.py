@@ -65,7 +65,7 @@ def test_trouble_is_told() -> None:
     text = _text(stormy)
 
     assert all(f"{number:,} " in text for number in struck.values())
-    assert "7 lost answers settled by identity" in text
+    assert "7 lost responses settled by identity" in text
     assert "backoff 2.00 s, total of all requests" in text
     for word in ("trouble", "recovered", "waited"):
         assert word not in _text(FIGURES)
@@ -115,12 +115,12 @@ def test_what_is_extrapolated_says_so() -> None:
     [
         (
             Climate((), Latency(first=0.03), RequestLimit(20_000, 1)),
-            "30 ms an answer, 20,000 requests/s",
+            "30 ms a response, 20,000 requests/s",
         ),
-        (Climate((), Latency("uniform", 0.01, 0.05)), "10 to 50 ms an answer, no limit"),
+        (Climate((), Latency("uniform", 0.01, 0.05)), "10 to 50 ms a response, no limit"),
         (
             Climate((), Latency("lognormal", 0.02, 0.5, Tail(0.1, 1.0))),
-            "20 ms an answer in the median, with a slow tail, no limit",
+            "20 ms a response in the median, with a slow tail, no limit",
         ),
     ],
 )

@@ -240,7 +240,7 @@ def test_write(ran: Ran) -> None:
 
 @pytest.mark.parametrize("table", ["lost-503", "lost-cut", "busy"])
 def test_write_in_foul_weather(program: Program, table: str) -> None:
-    """Lost answers and refusals cost requests only."""
+    """Lost responses and refusals cost requests only."""
     assert_whole(program.on("flat-tables"), table)
 
 

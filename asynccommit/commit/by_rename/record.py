@@ -416,7 +416,7 @@ async def _make_way(run: CommitContext) -> None:
 
 
 async def _in_place(run: CommitContext, data: bytes) -> Info | None:
-    """Return the record if a write with a lost answer has succeeded."""
+    """Return the record if a write with a lost response has succeeded."""
     try:
         info = await run.store.head(run.layout.record)
         there = await run.store.get(run.layout.record, MAX_RECORD_BYTES)

@@ -80,7 +80,7 @@ _ENVIRONMENT = {
     f"AZURE_STORAGE_{name.upper()}": name
     for name in (*KINDS[1:], "account_name", "tenant_id", "client_id")
 }
-_WORKERS = 512  # at 20 ms an answer, more than an account takes
+_WORKERS = 512  # at 20 ms a response, more than an account takes
 
 
 @dataclass(frozen=True, slots=True)

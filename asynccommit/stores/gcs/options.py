@@ -117,7 +117,7 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _OWN_HEADERS = frozenset(
     {"authorization", "host", "content-length", "content-type", "transfer-encoding", "connection"}
 )
-_WORKERS = 256  # at 50 ms an answer, what a bucket takes that has not been asked for much yet
+_WORKERS = 256  # at 50 ms a response, what a bucket takes that has not been asked for much yet
 _BATCH, _PAGE = 100, 1000  # the most that the service takes; and what it gives, if not asked
 _QUARTER = 1 << 18  # an upload goes in pieces of whole multiples of this
 _MEGABYTE = 1 << 20  # and a rewrite of this

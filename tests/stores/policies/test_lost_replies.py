@@ -143,7 +143,7 @@ def test_the_table_of_cases(
     )
 )
 def test_what_no_case_may_break(sight: Observation) -> None:
-    """Done is said of one's own only; a lost answer never becomes a plain no."""
+    """Done is said of one's own only; a lost response never becomes a plain no."""
     verdict = judge(sight)
     assert (verdict is ReplyVerdict.DONE) == (sight.dest is DestinationState.MINE)
     if sight.lost:
@@ -328,7 +328,7 @@ async def test_other_requests_pass(op: Callable[[], Op]) -> None:
     "kind", [DeniedError, RejectedError, ThrottledError, UnavailableError], ids=lambda k: k.__name__
 )
 async def test_other_errors_are_answers_until_something_was_lost(kind: type[StoreError]) -> None:
-    """A refusal is a refusal; after a lost answer it says nothing of the first sending."""
+    """A refusal is a refusal; after a lost response it says nothing of the first sending."""
     error = kind("rename", "/a", "no")
     assert await settle(rename(), error) == (error, ["rename"])
     told, _ = await settle(rename(), LOST, GONE, BY_ETAG, error, MINE)
@@ -339,7 +339,7 @@ async def test_other_errors_are_answers_until_something_was_lost(kind: type[Stor
 
 
 async def test_a_place_that_cannot_be_looked_at_tells_nothing() -> None:
-    """After a lost answer that is unknown; a plain answer stays what it was."""
+    """After a lost response that is unknown; a plain answer stays what it was."""
     denied = DeniedError("head", "/b", "no permission")
     told, _ = await settle(rename(), LOST, denied)
     assert isinstance(told, OutcomeUnknownError)

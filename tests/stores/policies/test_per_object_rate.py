@@ -209,7 +209,7 @@ async def test_a_slow_change_counts_from_its_answer() -> None:
     ],
 )
 def test_an_answer_that_says_no_is_no_change(error: StoreError, waits: bool) -> None:
-    """A refusal for the rate and a lost answer keep the next one away; other errors do not."""
+    """A refusal for the rate and a lost response keep the next one away; other errors do not."""
 
     async def main() -> None:
         names = PerObjectRate(1.0)

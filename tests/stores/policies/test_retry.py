@@ -78,7 +78,7 @@ async def test_a_lost_answer_of_a_rename_is_not_sent_again(clock: Clock) -> None
 async def test_a_lost_answer_is_sent_again_where_that_is_harmless(
     clock: Clock, op: Callable[[], Op]
 ) -> None:
-    """Reads, overwriting puts and deletes are sent again after a lost answer."""
+    """Reads, overwriting puts and deletes are sent again after a lost response."""
     answers = Answers(LOST, "done")
     assert await timed(clock, 1.0).around(answers)(op()) == "done"
     assert len(answers.ops) == 2
@@ -88,7 +88,7 @@ async def test_a_lost_answer_is_sent_again_where_that_is_harmless(
 async def test_a_repeated_delete_that_finds_nothing_is_done(
     clock: Clock, op: Callable[[], Op]
 ) -> None:
-    """After a lost answer nothing there means that the first delete worked."""
+    """After a lost response nothing there means that the first delete worked."""
     answers = Answers(LOST, THROTTLED, NOT_FOUND)
     assert await timed(clock, 1.0).around(answers)(op()) is None
 
@@ -102,7 +102,7 @@ async def test_a_repeated_delete_that_finds_nothing_is_done(
     ids=lambda op: str(op.name),
 )
 async def test_that_an_upload_is_gone_is_the_truth(clock: Clock, op: Op) -> None:
-    """After a lost answer too: an upload may have been completed, which its abort must not hide."""
+    """After a lost response too: an upload may be completed, which its abort must not hide."""
     with pytest.raises(NotFoundError):
         await timed(clock, 1.0).around(Answers(LOST, THROTTLED, NOT_FOUND))(op)
 
@@ -116,7 +116,7 @@ async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock
 
 @pytest.mark.parametrize("last", [NOT_FOUND, *FINAL, UNAVAILABLE])
 async def test_a_lost_answer_of_a_write_is_not_forgotten(clock: Clock, last: StoreError) -> None:
-    """A put with a lost answer that fails later stays unknown: its first sending may land."""
+    """A put with a lost response that fails later stays unknown: its first sending may land."""
     retry = timed(clock, 1.0, attempts=2)
     with pytest.raises(OutcomeUnknownError, match=last.detail) as caught:
         await retry.around(Answers(LOST, last))(put())

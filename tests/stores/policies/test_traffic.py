@@ -27,7 +27,7 @@ CLIMATE = Climate.from_json(
 
 
 def test_what_happened_is_counted() -> None:
-    """A lost answer that was settled, refusals, and the waiting for them show up."""
+    """A lost response that was settled, refusals, and the waiting for them show up."""
 
     async def run() -> Traffic:
         ids = count()

@@ -275,7 +275,7 @@ async def test_elsewhere_both_ends_of_a_copy_are_looked_at() -> None:
     assert [sent.method for sent in direct.seen] == ["HEAD"]
 
 
-# --- lost answers ----------------------------------------------------------------------------
+# --- lost responses ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mine", [True, False])
