@@ -1,4 +1,4 @@
-"""One JVM with Hadoop's classes for the whole run, one with its ABFS client, one with Google's."""
+"""JVMs for the whole run: Hadoop's classes, its ABFS client, Google's connector, and HDFS."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
-from tests.support import gcs_hadoop
+from tests.support import gcs_hadoop, mini_hdfs
 from tests.support.abfs import Abfs, start_abfs, why_not
 from tests.support.gcs_hadoop import Gcs, start_gcs
 from tests.support.hadoop import Hadoop, jars, java_command
+from tests.support.mini_hdfs import MiniHdfs, start_mini_hdfs
 
 
 @pytest.fixture(scope="session")
@@ -46,4 +47,13 @@ def google() -> Iterator[Gcs]:
     if reason := gcs_hadoop.why_not():
         pytest.skip(reason)
     with running_gcs_emulator() as emulator, start_gcs(emulator, "-Xmx512m") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniHdfs]:
+    """Run a NameNode and a DataNode; skips where there is no Java or no jar of theirs."""
+    if reason := mini_hdfs.why_not():
+        pytest.skip(reason)
+    with start_mini_hdfs(tmp_path_factory.mktemp("hdfs"), "-Xmx512m") as started:
         yield started

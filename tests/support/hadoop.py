@@ -106,6 +106,13 @@ class Hadoop:
             found = getattr(found, part)
         return found
 
+    def array(self, java_class: Any, *items: Any) -> Any:
+        """Return a Java array of ``java_class`` with ``items``."""
+        made = self._gateway.new_array(java_class, len(items))
+        for number, item in enumerate(items):
+            made[number] = item
+        return made
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turn Java's exceptions inside the block into ``HadoopError``."""

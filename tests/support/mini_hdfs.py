@@ -1,0 +1,126 @@
+"""A NameNode and a DataNode of Hadoop's own, on ports of 127.0.0.1, with a client that renames."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version
+from asynccommit.errors import UnsupportedError
+from tests.support.hadoop import Hadoop, jars, java_command
+
+_HDFS = "org.apache.hadoop.hdfs"
+# Of the versions that are known; Maven checks the others by the repository's checksum alone.
+_DIGESTS = {"3.5.0": "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c"}
+
+
+def minicluster_jar() -> Path:
+    """Return the jar with HDFS's servers, of the version of PySpark's Hadoop.
+
+    Raises ``UnsupportedError`` if it is neither cached nor can be fetched.
+    """
+    name, version = "hadoop-client-minicluster", hadoop_version()
+    artifact = f"org.apache.hadoop:{name}:{version}"
+    return cached_jar(artifact, f"{name}-{version}.jar", _DIGESTS.get(version))
+
+
+@functools.cache
+def why_not() -> str | None:
+    """Return why no cluster can be started here, or ``None``."""
+    if java_command() is None or jars() is None:
+        return "needs java and pyspark"
+    try:
+        minicluster_jar()
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+@dataclass(frozen=True)
+class MiniHdfs:
+    """A running cluster: its JVM, the cluster in it, and Hadoop's client of the NameNode."""
+
+    hadoop: Hadoop
+    cluster: Any
+
+    @property
+    def url(self) -> str:
+        """The URL of the root directory, without a slash at its end."""
+        return f"hdfs://127.0.0.1:{self.cluster.getNameNodePort()}"
+
+    @property
+    def filesystem(self) -> Any:
+        """Hadoop's ``DistributedFileSystem``."""
+        return self.cluster.getFileSystem()
+
+    def path(self, text: str) -> Any:
+        """Return Hadoop's ``Path`` of an absolute path."""
+        return self.hadoop.new("org.apache.hadoop.fs.Path", text)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make a file that must not exist, with its parents."""
+        with self.hadoop.errors():
+            stream = self.filesystem.create(self.path(path), False)
+            stream.write(data)
+            stream.close()
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file."""
+        with self.hadoop.errors():
+            stream = self.filesystem.open(self.path(path))
+            try:
+                utils = self.hadoop.java("org.apache.hadoop.io.IOUtils")
+                return bytes(utils.readFullyToByteArray(stream))
+            finally:
+                stream.close()
+
+    def mkdirs(self, path: str) -> None:
+        """Make a directory and its parents."""
+        with self.hadoop.errors():
+            self.filesystem.mkdirs(self.path(path))
+
+    def exists(self, path: str) -> bool:
+        """Return whether something is at ``path``."""
+        with self.hadoop.errors():
+            return bool(self.filesystem.exists(self.path(path)))
+
+    def delete_tree(self, path: str) -> bool:
+        """Delete all of ``path`` by one request; return whether there was anything."""
+        with self.hadoop.errors():
+            return bool(self.filesystem.delete(self.path(path), True))
+
+    def file_id(self, path: str) -> int:
+        """Return the number of the inode at ``path``."""
+        with self.hadoop.errors():
+            return int(self.filesystem.getClient().getFileInfo(path).getFileId())
+
+    def rename(self, source: str, dest: str) -> None:
+        """Rename by ``rename2`` without ``OVERWRITE``."""
+        rename = self.hadoop.java("org.apache.hadoop.fs.Options").Rename
+        with self.hadoop.errors():
+            options = self.hadoop.array(rename, rename.NONE)
+            self.filesystem.getClient().rename(source, dest, options)
+
+
+@contextmanager
+def start_mini_hdfs(folder: Path, *options: str) -> Iterator[MiniHdfs]:
+    """Run a NameNode and a DataNode with their disks in ``folder``; stop both at the end."""
+    classpath = f"{minicluster_jar()}{os.pathsep}{jars()}"
+    with Hadoop.start("-cp", classpath, *options) as hadoop:
+        builder = hadoop.new(
+            f"{_HDFS}.MiniDFSCluster.Builder",
+            hadoop.configuration(),
+            hadoop.new("java.io.File", str(folder)),
+        )
+        with hadoop.errors():
+            cluster = builder.numDataNodes(1).build()
+            try:
+                cluster.waitActive()
+                yield MiniHdfs(hadoop, cluster)
+            finally:
+                cluster.shutdown(True)
