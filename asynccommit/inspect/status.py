@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from asynccommit.api import StorageOptions
@@ -19,8 +20,9 @@ from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
-from asynccommit.errors import AsyncCommitError, CommitError, NotFoundError
+from asynccommit.errors import AsyncCommitError, CommitError, ManifestError, NotFoundError
 from asynccommit.formats.manifest import SUFFIX, decode_manifest
+from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
 from asynccommit.inspect.advice import Advice, on_abort, on_resume
 from asynccommit.inspect.discovery import (
     FoundJob,
@@ -40,9 +42,10 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
-from asynccommit.stores.tree import walk
+from asynccommit.stores.tree import read_if_there, walk
 from asynccommit.stores.urls import Address
 
+_JUST_ENDED = "it has just ended"
 _AT_ONCE = 8
 """Number of jobs that are read at the same time."""
 
@@ -80,6 +83,13 @@ class JobView:
         attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
         return self.layout.job_id + attempt
 
+    @property
+    def needs_help(self) -> bool:
+        """Return whether somebody must finish or abort the job, or examine it."""
+        if self.status is None:
+            return self.problem != _JUST_ENDED
+        return self.status.unfinished or self.status.state is State.DEAD
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         named = {"job_id": self.layout.job_id, "attempt": self.layout.attempt}
@@ -95,11 +105,25 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class LastSuccess:
+    """The last successful job at a destination, from its ``_SUCCESS``.
+
+    Attributes:
+        at_ms: the time of the marker, in milliseconds since the epoch.
+        job_id: the job; empty if the marker does not name one, as those of classic committers.
+    """
+
+    at_ms: int
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """The situation under a destination.
 
     Attributes:
         dest: the destination.
+        last: the last job that has succeeded there; ``None`` without ``_SUCCESS``.
         jobs: the job attempts that need or may need attention.
         rubbish: half-deleted directories of jobs that have ended: decoded path -> the command that
             deletes it.
@@ -110,11 +134,19 @@ class Situation:
     jobs: Sequence[JobView] = ()
     rubbish: Mapping[str, str] = field(default_factory=dict)
     classic: Sequence[str] = ()
+    last: LastSuccess | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Return whether no job waits for somebody: each runs, or has ended."""
+        return not any(job.needs_help for job in self.jobs)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "destination": str(self.dest),
+            "sound": self.sound,
+            "last_success": None if self.last is None else asdict(self.last),
             "jobs": [job.to_json() for job in self.jobs],
             "rubbish": [{"path": path, "command": said} for path, said in self.rubbish.items()],
             "classic": list(self.classic),
@@ -161,7 +193,22 @@ async def look_under(
                 if _is_meant(layout, job_id, attempt)
             },
             [job.layout.job_id for job in found if job.classic and not job.begun],
+            await _last_success(store, dest),
         )
+
+
+async def _last_success(store: Store, dest: Address) -> LastSuccess | None:
+    path = Layout(dest, "any").success
+    data = await read_if_there(store, path, MAX_SUCCESS_BYTES)
+    if data is None:
+        return None
+    with suppress(ManifestError):
+        marker = decode_success(data, path)
+        return LastSuccess(marker.timestamp_ms, marker.job_id) if marker.success else None
+    try:  # the empty marker of a classic committer
+        return LastSuccess(int((await store.head(path)).modified * 1000))
+    except NotFoundError:
+        return None
 
 
 async def _need_place(store: Store, dest: Address, options: Options | None) -> None:
@@ -195,7 +242,7 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
         causes = error.failures if isinstance(error, CommitError) else ()
         return JobView(None, layout, problem=str(next(iter(causes), error)))
     if status is None:
-        return JobView(None, layout, problem="it has just ended")
+        return JobView(None, layout, problem=_JUST_ENDED)
     now = this_host().now()
     began = status.started_ms / 1000 or job.modified
     return JobView(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.dry_run import Going
-from asynccommit.inspect.files import Inspection, Rename, UploadCompletion
+from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
 from asynccommit.inspect.progress import stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
@@ -175,6 +175,9 @@ def _status(status: JobStatus) -> Iterator[RenderableType]:
 def situation(found: Situation) -> RenderableType:
     """Return the jobs under a destination and what can be done about each."""
     parts: list[RenderableType] = [Text.assemble(("destination ", "bold"), safe(found.dest))]
+    if found.last is not None:
+        by = f" by job {found.last.job_id}" if found.last.job_id else ""
+        parts.append(safe(f"  last success {moment(found.last.at_ms)}{by}"))
     if found.jobs:
         parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
     else:

@@ -16,10 +16,10 @@ from asynccommit.cli.output import Exit, Output
 from asynccommit.commit.layout import Layout
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.inspect.advice import on_resume
-from asynccommit.inspect.status import JobView, Situation
+from asynccommit.inspect.status import JobView, LastSuccess, Situation
 from asynccommit.inspect.text import situation, to_text
 from asynccommit.results import JobStatus, State
-from asynccommit.stores.urls import Address
+from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.cli.support import Command, cut_short, let_live, prepare
 from tests.crash_real.places import AdlsPlace
@@ -290,3 +290,36 @@ def test_a_long_command_stays_in_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     Output().result({}, situation(Situation(layout.dest, [view])))
 
     assert f"asynccommit resume file:/{'x' * 200} --job-id j\n" in shown.getvalue()
+
+
+def test_check_exits_with_3_if_a_job_needs_somebody(command: Command, tmp_path: Path) -> None:
+    """A stopped commit is such a job; a running one and an ended one are not."""
+    assert command.json("status", tmp_path, "--check")["code"] == Exit.DONE
+    cut_short(tmp_path)
+    found = command.json("status", tmp_path, "--check")
+    assert (found["code"], found["sound"]) == (Exit.REFUSED, False)
+    assert command.json("status", tmp_path)["code"] == Exit.DONE
+
+    command.json("resume", tmp_path)
+    found = command.json("status", tmp_path, "--check")
+    assert (found["code"], found["sound"]) == (Exit.DONE, True)
+
+
+def test_the_last_success(command: Command, tmp_path: Path) -> None:
+    """The marker tells which job it was and when; an empty one only when."""
+    assert command.json("status", tmp_path)["last_success"] is None
+    cut_short(tmp_path)
+    command.json("resume", tmp_path)
+    last = command.json("status", tmp_path)["last_success"]
+    assert isinstance(last, dict)
+    assert last["job_id"] == JOB
+    assert abs(last["at_ms"] / 1000 - time.time()) < 3600
+
+    shown = to_text(situation(Situation(parse_url(str(tmp_path)), last=LastSuccess(0, JOB))))
+    assert f"last success 1970-01-01T00:00:00+00:00 by job {JOB}" in shown
+
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    last = command.json("status", tmp_path)["last_success"]
+    assert isinstance(last, dict)
+    assert last["job_id"] == ""
+    assert abs(last["at_ms"] / 1000 - time.time()) < 3600

@@ -33,14 +33,19 @@ def status(
     attempt: Attempt = None,
     option: Option = None,
     storage_option: Storage = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 3 if a job must be finished or aborted.")
+    ] = False,
 ) -> None:
     """Show the jobs under a destination and how to finish or abort each.
 
-    Changes nothing. Exits with 0 whatever the state of the jobs.
+    Changes nothing. Without --check the exit code is 0 whatever the state.
     """
     dest, options = destination(url), read_options(option, output)
     found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
     output.result(found.to_json(), situation(found))
+    if check and not found.sound:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 @reporting
