@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(180)]
 JOB = "0c7c8a7e-6a5f-4d0b-8a55-3f3f6a1d2e10"
 DEST = "/ta ble=100%é 😀/t"
 VALIDATE = {"mapreduce.manifest.committer.validate.output": "true"}
+OURS = {**VALIDATE, "asynccommit.cleanup": "wait"}
 SIDES = ["hadoop", "ours"]
 TASKS: Sequence[Mapping[str, bytes]] = (
     {
@@ -107,7 +108,7 @@ def commit_job(
         abfs.job_of(DEST, JOB, VALIDATE).commit()
         return None
     where, keys = abfs.url(DEST), storage_options(emulator)
-    return sync.commit_job(where, JOB, commits, options=VALIDATE, storage_options=keys)
+    return sync.commit_job(where, JOB, commits, options=OURS, storage_options=keys)
 
 
 def run_ours(

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(180)]
 JOB = "0c7c8a7e-6a5f-4d0b-8a55-3f3f6a1d2e10"
 DEST = "/ta ble=100%é 😀/t"
 VALIDATE = {"mapreduce.manifest.committer.validate.output": "true"}
+OURS = {**VALIDATE, "asynccommit.cleanup": "wait"}
 SIDES = ["hadoop", "ours"]
 TASKS: Sequence[Mapping[str, bytes]] = (
     {
@@ -82,7 +83,7 @@ def commit_job(
         gcs.job_of(DEST, JOB, VALIDATE).commit()
         return None
     options = storage_options(gcs.emulator)
-    return sync.commit_job(gcs.url(DEST), JOB, commits, options=VALIDATE, storage_options=options)
+    return sync.commit_job(gcs.url(DEST), JOB, commits, options=OURS, storage_options=options)
 
 
 def run_ours(gcs: Gcs, tasks: Mapping[int, Mapping[str, bytes]]) -> list[TaskCommit]:
