@@ -23,8 +23,8 @@ _STRUCK = {
     "before": "refused, a fault",
     "after": "done, and answered with an error",
     "cut_before": "lost before they were done",
-    "cut": "done, and the answer lost",
-    "late": "done late, and the answer lost",
+    "cut": "done, and the response lost",
+    "late": "done late, and the response lost",
     "slow": "answered slowly",
 }
 

@@ -67,6 +67,7 @@ class Client:
             report = sync.commit_job(
                 f"{account.URL}{account.DEST}", trees.JOB_ID, storage_options=told
             )
+            sync.wait_for_cleanup()
             moving = report.stages["job_stage_rename_files"]
         return {
             "seconds": time.perf_counter() - begin,

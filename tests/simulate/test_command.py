@@ -15,13 +15,13 @@ SMALL = ("--files", "2_000", "--tasks", "10", "--partitions", "4")
 
 
 def test_it_says_what_a_commit_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer is on standard output, for people."""
+    """The response is on standard output, for people."""
     assert main(["simulate", *SMALL, "--faults", "lossy", "--seed", "3"]) == Exit.DONE
 
     out = capsys.readouterr().out
     assert out.startswith("a commit of 2,000 files of 10 tasks in 4 partitions takes ")
     assert "adls, 30 ms a response, 20,000 requests/s, 512 in flight, faults lossy, seed 3" in out
-    assert "done, and the answer lost" in out
+    assert "done, and the response lost" in out
 
 
 def test_json_is_one_value(capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,9 @@ def show(
     found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
     output.result(sink_json(found), sink_text(found))
     if found.findings:
-        output.warn(f"{len(found.findings) + found.more} wrong: see asynccommit sink-log verify")
+        output.warn(
+            f"{len(found.findings) + found.more} problems found: run asynccommit sink-log verify"
+        )
 
 
 @app.command("verify")

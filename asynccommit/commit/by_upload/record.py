@@ -1,4 +1,4 @@
-"""Job commit, third step: record the begin, before any change.
+"""Job commit, third step: write the record, before any change.
 
 From then on the job cannot be aborted: it is finished, or rolled back. An abort, which deletes the
 pending sets, occupies the record's place first, so that one of commit and abort comes first. There

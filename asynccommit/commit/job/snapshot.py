@@ -1,7 +1,7 @@
 """A snapshot: what a commit asks before its record, read at once.
 
-The questions of a commit before its record depend on one another, but what answers them does not.
-Read together, they take one round trip and not a dozen. The snapshot ends with the first write of
+Before its record a commit asks a dozen questions, one after the other. What they read does not
+depend on one another, so it is read in one round trip. The snapshot ends with the first write of
 the commit: what matters then is asked again, or is a condition of the write.
 """
 

@@ -97,7 +97,7 @@ def info_of(path: str, headers: Mapping[str, str]) -> Info:
     """
     etag = bare_etag(headers.get("etag"))
     if etag is None:
-        raise ValueError("the answer has no ETag")
+        raise ValueError("the response has no ETag")
     kind = Kind.DIRECTORY if headers.get("x-ms-resource-type") == "directory" else _FILE
     return Info(
         path,
@@ -115,17 +115,17 @@ def entries_of(body: bytes, path: str) -> list[Info]:
         paths: list[dict[str, Any]] = orjson.loads(body)["paths"]
         found = [_entry(entry) for entry in paths]
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"the answer is not a listing ({type(error).__name__})") from None
+        raise ValueError(f"the response is not a listing ({type(error).__name__})") from None
     except orjson.JSONDecodeError as error:
-        raise unread_json(body, error, "the answer is not a listing") from None
+        raise unread_json(body, error, "the response is not a listing") from None
     except ValueError as error:
-        raise ValueError(f"the answer is not a listing ({error})") from None
+        raise ValueError(f"the response is not a listing ({error})") from None
     start = "/" if path == "/" else f"{path}/"
     for info in found:
         name = info.path[len(start) :]
         outside = not info.path.startswith(start) or "/" in name or name in ("", ".", "..")
         if (outside and info.path != path) or info.size < 0:
-            raise ValueError(f"the answer is not a listing of {path}: it has {info.path!r}")
+            raise ValueError(f"the response is not a listing of {path}: it has {info.path!r}")
     return [info for info in found if not is_hidden(info.path)]
 
 

@@ -153,7 +153,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     """
     found = _KIND.match(answer.headers.get("content-type", ""))
     if not found:
-        raise ValueError("the answer is not a batch response")
+        raise ValueError("the response is not one to a batch")
     sections = _sections(answer.body, (found[1] or found[2]).encode("ascii", "replace"))
     said: list[Response | None] = [None] * count
     numbers = [_ID.search(head) for head, _ in sections]
@@ -163,7 +163,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     for number, (_, body) in zip(numbers, sections, strict=True):
         place = int(number[1]) if number else -1
         if not 0 <= place < count or place in seen:
-            raise ValueError("the answer has an unexpected part")
+            raise ValueError("the response has an unexpected part")
         seen.add(place)
         said[place] = _part(body)
     return said

@@ -140,7 +140,7 @@ class GcsClient(HttpClient[GcsRequest]):
         self._learn(self.hierarchical)
 
     async def _probe(self) -> Answer:
-        """Ask how the bucket is laid out; no answer is a result too."""
+        """Ask for the layout of the bucket; a failure leaves it unknown."""
         bucket = self.place.bucket_path
         query = f"fields=hierarchicalNamespace{PLAIN}"
         try:

@@ -275,7 +275,7 @@ class Moves:
         try:
             found = json_of(answer.body)
             if not isinstance(found.get("name"), str):
-                raise ValueError("the answer is not an operation")
+                raise ValueError("the response is not an operation")
         except ValueError as error:
             raise self._client.unread(request, error) from None
         return found

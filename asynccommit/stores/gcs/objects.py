@@ -133,7 +133,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
             raise UnavailableError(request.op, path, "was created or deleted during the request")
         client.need(request, answer, 200)
         if "x-goog-generation" not in answer.headers:
-            raise client.unread(request, ValueError("the answer names no generation"))
+            raise client.unread(request, ValueError("the response names no generation"))
         if len(answer.body) > limit:
             held = f"holds {len(answer.body)} bytes, more than {limit}"
             raise RejectedError(request.op, path, held)
@@ -241,7 +241,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
                 return ""
             if isinstance(more, str) and more:
                 return more
-            raise ValueError("the answer is not a rewrite response")
+            raise ValueError("the response is not one to a rewrite")
         except ValueError as error:
             raise self._client.unread(request, error) from None
 
@@ -290,5 +290,5 @@ class GcsObjects(FlatObjects[GcsRequest]):
         there = urlsplit(answer.headers.get("location", ""))
         pairs = [pair for pair in there.query.split("&") if not pair.startswith("userProject=")]
         if not there.path.startswith("/") or not any(pairs):
-            raise client.unread(request, ValueError("the answer has no upload URL"))
+            raise client.unread(request, ValueError("the response has no upload URL"))
         return there.path, "&".join(pairs)

@@ -278,11 +278,11 @@ def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
             tail = f"; {remedy}" if remedy and not again else ""
             return TokenError(f"{start}{error}{tail}", again=again)
         case TimeoutError():
-            return TokenError(f"{start}no answer in time", again=True)
+            return TokenError(f"{start}no response in time", again=True)
         case OSError():
             return TokenError(f"{start}{error.strerror}: {error.filename}", again=False)
         case KeyError():
-            return TokenError(f"{start}the answer has no token", again=False)
+            return TokenError(f"{start}the response has no token", again=False)
     if type(error).__module__.startswith("google."):
         return _explain_googles(error, start)
     what = type(error).__name__

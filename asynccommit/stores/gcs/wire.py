@@ -148,9 +148,10 @@ def info_of(path: str, body: bytes) -> Info:
     try:
         info = _entry(item)
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
-        raise ValueError(f"the answer is not an object ({type(error).__name__}: {error})") from None
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the response is not an object ({why})") from None
     if info.path != path:
-        raise ValueError(f"the answer is about {info.path!r}")
+        raise ValueError(f"the response is about {info.path!r}")
     metadata = item.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
     token = said.get(TOKEN, said.get(SOURCE))
@@ -165,9 +166,9 @@ def json_of(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise unread_json(body, error, "the answer is not JSON") from None
+        raise unread_json(body, error, "the response is not JSON") from None
     if not isinstance(found, dict):
-        raise ValueError("the answer is not JSON object")
+        raise ValueError("the response is not a JSON object")
     return found
 
 
@@ -232,12 +233,13 @@ def listed(body: bytes, path: str, *, tree: bool = False) -> Listing:
     """
     found = json_of(body)
     if found.get("kind") != "storage#objects":
-        raise ValueError("the answer is not a listing")
+        raise ValueError("the response is not a listing")
     try:
         entries = [_entry(item) for item in found.get("items", ())]
         names = ["/" + prefix for prefix in found.get("prefixes", ())]
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
-        raise ValueError(f"the answer is not a listing ({type(error).__name__}: {error})") from None
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the response is not a listing ({why})") from None
     page = below_only(entries, path, partial(_seen, tree=tree))
     return Listing(page.entries + directories(names, path), page.itself, _token(found))
 
@@ -266,7 +268,7 @@ def folders_listed(body: bytes, path: str) -> Listing:
     try:
         names = ["/" + item["name"] for item in found.get("items", ())]
     except (TypeError, KeyError) as error:
-        raise ValueError(f"the answer is not a listing ({type(error).__name__})") from None
+        raise ValueError(f"the response is not a listing ({type(error).__name__})") from None
     entries = [
         Info(info.path[:-1], Kind.DIRECTORY) if info.kind is Kind.OTHER else info
         for info in directories(names, path)
@@ -277,7 +279,7 @@ def folders_listed(body: bytes, path: str) -> Listing:
 def _token(found: Mapping[str, Any]) -> str | None:
     token = found.get("nextPageToken") or None
     if token is not None and not isinstance(token, str):
-        raise ValueError("the answer is not a listing: its page token is not text")
+        raise ValueError("the response is not a listing: its page token is not text")
     return token
 
 
@@ -295,7 +297,7 @@ def copied(body: bytes, mark: str) -> bytes:
     kept = {name: item[name] for name in _KEPT if name in item}
     own = kept.get("metadata", {})
     if not isinstance(own, dict):
-        raise ValueError("the answer is not an object: its metadata have the wrong type")
+        raise ValueError("the response is not an object: its metadata have the wrong type")
     kept["metadata"] = {k: v for k, v in own.items() if k != TOKEN} | {SOURCE: mark}
     return orjson.dumps(kept)
 

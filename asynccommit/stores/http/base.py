@@ -8,7 +8,7 @@ TransportError                there is no answer to use: has .detail
   NotSentError                nothing can have reached the server
     UntrustedError            its certificate is not trusted: no use to ask again
   NoAnswerError               sent or partly sent, and no whole answer: it may have happened
-  TooLargeError               the answer is larger than the caller takes
+  TooLargeError               the response is larger than the caller takes
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Transport(Protocol):
             NotSentError: nothing can have reached the server.
             UntrustedError: its certificate is not trusted.
             NoAnswerError: it may have happened, and no whole answer came.
-            TooLargeError: the answer has more than ``limit`` bytes.
+            TooLargeError: the response has more than ``limit`` bytes.
             ValueError: the URL or a header cannot be sent as it is.
         """
         ...

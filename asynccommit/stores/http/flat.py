@@ -78,7 +78,7 @@ def below_only(entries: list[Info], path: str, seen: Callable[[Info], Info]) -> 
     start = "/" + prefix_of(path)
     for info in entries:
         if not info.path.startswith(start):
-            raise ValueError(f"the answer is not a listing of {path}: it has {info.path[:300]!r}")
+            raise ValueError(f"the response is not a listing of {path}: it has {info.path[:300]!r}")
     itself = any(info.path == start for info in entries)
     kept = [found for info in entries if (found := seen(info)).path not in (path, start)]
     return Listing(kept, itself, None)
@@ -93,7 +93,7 @@ def directories(names: Iterable[str], path: str) -> list[Info]:
     start, found = "/" + prefix_of(path), []
     for name in names:
         if not name.startswith(start) or name[-1] != "/":
-            raise ValueError(f"the answer is not a listing below {start}: it has {name[:300]!r}")
+            raise ValueError(f"the response is not a listing below {start}: it has {name[:300]!r}")
         if name != start:
             found.append(placeholder(name) or Info(name, Kind.OTHER))
     return found

@@ -296,7 +296,7 @@ def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
 
 
 def customer_key(what: str, key: str | bytes) -> bytes:
-    """Return a key of the customer's, given as 32 bytes or these in base64.
+    """Return a customer's key, given as 32 bytes or as their base64.
 
     Raises ``OptionError`` that calls it ``what``.
     """

@@ -124,15 +124,15 @@ class AiohttpTransport:
             case ClientHttpProxyError():
                 return NotSentError(f"{what}: the proxy answered {error.status}")
             case ServerTimeoutError():
-                return NoAnswerError(f"{what}: no answer for {settings.read_timeout:g} s")
+                return NoAnswerError(f"{what}: no response for {settings.read_timeout:g} s")
             case TimeoutError():
                 return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
             case ClientResponseError():
-                return NoAnswerError(f"{what}: the answer is not HTTP")
+                return NoAnswerError(f"{what}: the response is not HTTP")
             case ClientPayloadError():
-                return NoAnswerError(f"{what}: the answer is incomplete")
+                return NoAnswerError(f"{what}: the response is incomplete")
             case _AiohttpLargeError():
-                return TooLargeError(f"{what}: the answer is larger than {error} bytes")
+                return TooLargeError(f"{what}: the response is larger than {error} bytes")
         return NoAnswerError(f"{what}: the connection was cut")
 
 
@@ -141,7 +141,7 @@ class _CutError(Exception):
 
 
 class _AiohttpLargeError(Exception):
-    """The answer is larger than the limit, which is its argument."""
+    """The response is larger than the limit, which is its argument."""
 
 
 async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:

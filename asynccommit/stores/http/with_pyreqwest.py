@@ -141,7 +141,7 @@ class PyreqwestTransport:
         """
         settings = self._settings
         if isinstance(error, _PyreqwestLargeError):
-            return TooLargeError(f"{what}: the answer is larger than {error} bytes")
+            return TooLargeError(f"{what}: the response is larger than {error} bytes")
         if isinstance(error, ClientClosedError):
             return NoAnswerError(f"{what}: the transport was closed")
         causes = _causes(error)
@@ -150,12 +150,12 @@ class PyreqwestTransport:
         if isinstance(error, TimeoutError):
             if seconds >= settings.total_timeout:
                 return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
-            return NoAnswerError(f"{what}: no answer for {settings.read_timeout:g} s")
+            return NoAnswerError(f"{what}: no response for {settings.read_timeout:g} s")
         return NoAnswerError(f"{what}: incomplete answer: {causes[-1]}")
 
 
 class _PyreqwestLargeError(Exception):
-    """The answer is larger than the limit, which is its argument."""
+    """The response is larger than the limit, which is its argument."""
 
 
 async def _finish(request: StreamRequest, opening: Coroutine[Any, None, Answer]) -> None:

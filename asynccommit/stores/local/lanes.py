@@ -90,7 +90,7 @@ class Lanes:
 
     @property
     def lanes(self) -> int:
-        """The number of threads over which a turn's calls are now spread."""
+        """The number of threads that share the calls of one turn of the loop."""
         if not self._gather:
             return self._threads
         return spread(self._passed, self._computed, self._threads)

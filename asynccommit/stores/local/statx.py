@@ -63,7 +63,7 @@ _SECOND = 1_000_000_000
 def made_at(path: str) -> int:
     """Return when a file was made, in nanoseconds since the epoch, or 0.
 
-    That tells it from one that was given its number later.
+    It distinguishes the file from a later one with the same inode number.
     """
     if statx is None:  # macOS knows it all the same
         return int(getattr(os.lstat(path), "st_birthtime", 0) * _SECOND)

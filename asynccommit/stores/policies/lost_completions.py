@@ -63,7 +63,7 @@ def judge_ending(ending: Ending) -> ReplyVerdict:
       completed, whatever the response was: some attempt did it, by this process or an earlier one.
       (Without a token it may be another upload of the same bytes.)
     * If another object is there, or none, it may have been completed and replaced or deleted
-      since, or aborted. Where no answer was lost, the answer is the truth.
+      since, or aborted. Where no response was lost, it is the truth.
     * If the service does not report the parts of the object, the outcome is unknown.
     * While its upload is there it has not been done, even if an object of the same bytes is: that
       is another's. It is sent again. A late first attempt ends the upload as well; the second one

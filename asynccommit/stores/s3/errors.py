@@ -165,7 +165,7 @@ class S3Request(NamedTuple):
 
 
 class S3ErrorTranslator(ErrorTranslator[S3Request]):
-    """Tells the errors of one store.
+    """The translator of responses to errors, for one store.
 
     Args:
         place: its bucket.

@@ -113,7 +113,7 @@ class S3Objects(FlatObjects[S3Request]):
             error = client.error(request, answer)
             raise await self.missing(request, path) if isinstance(error, NotFoundError) else error
         if "etag" not in answer.headers:
-            raise client.unread(request, ValueError("the answer has no etag"))
+            raise client.unread(request, ValueError("the response has no etag"))
         if len(answer.body) > limit:
             held = f"holds {len(answer.body)} bytes, more than {limit}"
             raise RejectedError(request.op, path, held)

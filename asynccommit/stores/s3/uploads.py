@@ -68,7 +68,7 @@ class S3Uploads:
         client.need(request, answer, 200)
         etag = answer.headers.get("etag", "")
         if not etag:
-            raise client.unread(request, ValueError("the answer has no etag"))
+            raise client.unread(request, ValueError("the response has no etag"))
         return Part(etag, *said_in(headers))
 
     async def complete(self, request: S3Request, upload_id: str, parts: Sequence[Part]) -> Info:

@@ -79,7 +79,7 @@ def bare_etag(text: str) -> str:
     """
     found = _etag(text)
     if not found:
-        raise ValueError("the answer has no etag")
+        raise ValueError("the response has no etag")
     return found[1]
 
 
@@ -97,7 +97,7 @@ def info_of(path: str, headers: Mapping[str, str]) -> Info:
     etag = bare_etag(headers.get("etag", ""))
     size = headers.get("content-length", "")
     if not size.isdecimal():
-        raise ValueError("the answer has no size")
+        raise ValueError("the response has no size")
     modified = parse_http_date(headers.get("last-modified"))
     return Info(path, _FILE, int(size), etag, modified, token=headers.get(TOKEN))
 
@@ -181,7 +181,7 @@ _unquoted = lru_cache(maxsize=4096)(unquote_plus)
 def _entry(found: dict[str, str | None], decode: Callable[[str], str], space: str) -> Info:
     key, size = found.get(f"{space}Key"), found.get(f"{space}Size") or ""
     if not key or not size.isdecimal():
-        raise ValueError("the answer is not a listing: an entry has no key or no size")
+        raise ValueError("the response is not a listing: an entry has no key or no size")
     modified = parse_date(found.get(f"{space}LastModified") or "")
     etag = bare_etag(found.get(f"{space}ETag") or "")
     # A third of the time of Info(...), once for every file of a listing.
@@ -206,7 +206,7 @@ def _next(root: Element, token: str | None) -> str | None:
         return None
     more = found.get("NextContinuationToken", "")
     if not more or more == token:
-        raise ValueError("the answer is incomplete and has no token for the rest")
+        raise ValueError("the response is incomplete and has no token for the rest")
     return more
 
 
@@ -217,7 +217,7 @@ def upload_id_of(body: bytes) -> str:
     """Return the name of an upload that was begun. Raises ``ValueError``."""
     found = values(parse(body, "InitiateMultipartUploadResult")).get("UploadId", "")
     if not 0 < len(found) <= 2048:
-        raise ValueError("the answer has no upload id")
+        raise ValueError("the response has no upload id")
     return found
 
 
@@ -271,7 +271,7 @@ def uploads_listed(body: bytes, path: str, token: str | None) -> UploadPage:
         name, upload = "/" + decode(found.get("Key", "")), found.get("UploadId", "")
         if not upload or not name.startswith(start):
             raise ValueError(
-                f"the answer is not a list of uploads below {path}: it has {name[:300]}"
+                f"the response is not a list of uploads below {path}: it has {name[:300]}"
             )
         entries.append(Upload(name, upload, parse_date(found.get("Initiated", ""))))
     found = values(root)
@@ -280,7 +280,7 @@ def uploads_listed(body: bytes, path: str, token: str | None) -> UploadPage:
     key = decode(found.get("NextKeyMarker", ""))
     more = f"{quote(key, safe='~')} {quote(found.get('NextUploadIdMarker', ''), safe='~')}"
     if not key or more == token:
-        raise ValueError("the answer is incomplete and does not tell where the rest begins")
+        raise ValueError("the response is incomplete and does not tell where the rest begins")
     return UploadPage(tuple(entries), more)
 
 
@@ -302,7 +302,7 @@ def parts_listed(body: bytes, token: str | None) -> PartPage:
         return PartPage(entries)
     more = found.get("NextPartNumberMarker", "")
     if not more.isdecimal() or int(more) <= int(token or 0):
-        raise ValueError("the answer is incomplete and does not tell where the rest begins")
+        raise ValueError("the response is incomplete and does not tell where the rest begins")
     return PartPage(entries, more)
 
 
@@ -310,7 +310,7 @@ def _part(element: Element) -> tuple[int, Part, int]:
     found = values(element)
     number, size, etag = (found.get(name, "") for name in ("PartNumber", "Size", "ETag"))
     if not (number.isdecimal() and size.isdecimal() and etag):
-        raise ValueError("the answer is not a list of parts")
+        raise ValueError("the response is not a list of parts")
     kind = next((kind for kind in KINDS if found.get(f"Checksum{kind}")), "")
     return int(number), Part(etag, kind, found[f"Checksum{kind}"] if kind else ""), int(size)
 

@@ -50,17 +50,17 @@ def parse(body: bytes, *names: str) -> Element:
     """
     body = body.strip()
     if b"<!" in body:
-        raise ValueError("the answer is not XML of S3: it holds a declaration")
+        raise ValueError("the response is not XML of S3: it holds a declaration")
     if body.count(b"<") > _MOST:
-        raise ValueError(f"the answer is not XML of S3: it has more than {_MOST:,} tags")
+        raise ValueError(f"the response is not XML of S3: it has more than {_MOST:,} tags")
     parser = XMLParser(encoding="utf-8")
     try:
         parser.feed(body)
         root: Element = parser.close()
     except ParseError as error:
-        raise unread_xml(body, error, "the answer is not XML") from None
+        raise unread_xml(body, error, "the response is not XML") from None
     if names and tag(root) not in names:
-        raise ValueError(f"the answer is not {' or '.join(names)}: it is {tag(root)[:80]!r}")
+        raise ValueError(f"the response is not {' or '.join(names)}: it is {tag(root)[:80]!r}")
     return root
 
 

@@ -137,7 +137,7 @@ class Sender(LateEffects):
         method, path = asked.method, asked.path
         lost = OutcomeUnknownError if asked.writes else UnavailableError
         if isinstance(answer, LostError):
-            return lost(method, path, "no answer came")
+            return lost(method, path, "no response came")
         detail = str(answer)
         if answer.status == 503:
             wait = answer.headers.get("Retry-After")

@@ -178,7 +178,7 @@ class _Unanswered:
                 return await call(op)
             if not self.before:
                 await call(op)
-            raise OutcomeUnknownError("copy_if", op.path, "no answer came")
+            raise OutcomeUnknownError("copy_if", op.path, "no response came")
 
         return around
 

@@ -301,7 +301,7 @@ def test_what_the_service_says_of_a_signature_is_not_repeated() -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 500, 503])
 def test_a_secret_that_is_echoed_is_hidden(status: int) -> None:
-    """Whatever the answer is."""
+    """Whatever the response is."""
     answer = says(status, "SomeCode", "no: sv=1&sig=c2lnbmF0dXJl")
 
     found = judge(Sas("sv=1&sig=c2lnbmF0dXJl")).translate(READ, answer)

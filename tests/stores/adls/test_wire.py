@@ -204,7 +204,7 @@ def test_a_listing_of_other_hands_is_read() -> None:
 )
 def test_what_is_no_listing_is_refused(body: bytes) -> None:
     """Whatever is wrong with it, it is one kind of error."""
-    with pytest.raises(ValueError, match="the answer is not a listing"):
+    with pytest.raises(ValueError, match="the response is not a listing"):
         entries_of(body, "/")
 
 

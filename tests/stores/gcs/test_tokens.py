@@ -320,7 +320,7 @@ async def test_the_end_counts_from_the_question(
         ((503, "come back\nlater"), True, "503: come back later"),
         ((302, "elsewhere"), False, "answered 302: elsewhere"),
         ((200, "no JSON"), False, "answered 200: it is not JSON"),
-        ((200, {"expires_in": 5}), False, "the answer has no token"),
+        ((200, {"expires_in": 5}), False, "the response has no token"),
         ((200, {"access_token": "x" * 70_000, "expires_in": 5}), False, "larger than 65536 bytes"),
     ],
 )
@@ -547,7 +547,7 @@ async def test_an_object_blocks_its_own_thread(make: Make) -> None:
         (RefreshError("invalid_grant: no"), False, "no access token from Loose: invalid_grant: no"),  # type: ignore[no-untyped-call]
         (RefreshError("busy", retryable=True), True, "busy"),  # type: ignore[no-untyped-call]
         (ValueError("of the key: hunter2"), False, "ValueError; are the credentials complete"),
-        (TimeoutError(), True, "no answer in time"),
+        (TimeoutError(), True, "no response in time"),
     ],
 )
 async def test_an_object_that_gives_none_says_why(

@@ -240,7 +240,7 @@ def test_an_object_without_checksum_has_its_generation_for_an_etag() -> None:
 )
 def test_what_is_no_object_is_refused(body: bytes) -> None:
     """A portal's page, or another server's idea of an object."""
-    with pytest.raises(ValueError, match="the answer is"):
+    with pytest.raises(ValueError, match="the response is"):
         info_of("/t/f", body)
 
 
@@ -348,7 +348,7 @@ def test_the_root_is_listed() -> None:
 )
 def test_what_is_no_listing_is_refused(body: bytes) -> None:
     """Or one of another directory: what it names might be deleted."""
-    with pytest.raises(ValueError, match="the answer is not"):
+    with pytest.raises(ValueError, match="the response is not"):
         listed(body, "/t")
 
 
@@ -362,7 +362,7 @@ def test_folders_are_directories() -> None:
 @pytest.mark.parametrize("items", [5, [5], [{}], [{"name": "other/"}], [{"name": "t/f"}]])
 def test_what_are_no_folders_is_refused(items: object) -> None:
     """Or those of another one."""
-    with pytest.raises(ValueError, match="the answer is not a listing"):
+    with pytest.raises(ValueError, match="the response is not a listing"):
         folders_listed(json.dumps({"items": items}).encode(), "/t")
 
 
@@ -389,7 +389,7 @@ def test_any_answer_is_read_or_refused(body: bytes) -> None:
     for read in (listed, folders_listed):
         with suppress(ValueError):
             read(body, "/t")
-    with pytest.raises(ValueError, match="the answer is"):
+    with pytest.raises(ValueError, match="the response is"):
         info_of("/t", body)
 
 

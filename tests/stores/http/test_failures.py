@@ -251,8 +251,8 @@ async def test_an_empty_answer_needs_no_limit(transport: Transport) -> None:
 @pytest.mark.parametrize(
     "script, settings, text",
     [
-        (silent, HttpSettings(proxy="", read_timeout=SHORT), "no answer for 0.15 s"),
-        (stuck, HttpSettings(proxy="", read_timeout=SHORT), "no answer for 0.15 s"),
+        (silent, HttpSettings(proxy="", read_timeout=SHORT), "no response for 0.15 s"),
+        (stuck, HttpSettings(proxy="", read_timeout=SHORT), "no response for 0.15 s"),
         (silent, HttpSettings(proxy="", total_timeout=SHORT), "not finished within 0.15 s"),
         (drip, HttpSettings(proxy="", total_timeout=SHORT), "not finished within 0.15 s"),
     ],

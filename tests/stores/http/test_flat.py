@@ -42,7 +42,7 @@ def test_a_listing_leaves_the_directory_itself_out() -> None:
 
 @pytest.mark.parametrize("path", ["/ta", "/u/a", "/t"])
 def test_a_listing_of_another_directory_is_refused(path: str) -> None:
-    """An entry that is not below the prefix shows that the answer is of another request."""
+    """An entry that is not below the prefix shows that the response is of another request."""
     with pytest.raises(ValueError, match="not a listing of /t"):
         below_only([Info(path, Kind.FILE)], "/t", lambda info: info)
 

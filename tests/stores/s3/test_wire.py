@@ -86,7 +86,7 @@ def test_hostile_answers_are_refused(inner: bytes, root: str) -> None:
         try:
             read()
         except ValueError as error:
-            assert "the answer" in str(error)  # noqa: PT017  most of them are refused
+            assert "the response" in str(error)  # noqa: PT017  most of them are refused
 
 
 def test_queries_are_sorted() -> None:

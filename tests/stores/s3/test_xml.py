@@ -44,7 +44,7 @@ def test_a_namespace_makes_no_difference() -> None:
 )
 def test_what_is_no_answer_is_refused(body: bytes) -> None:
     """Neither text that is no XML, nor declarations, in whatever encoding, get through."""
-    with pytest.raises(ValueError, match="the answer is not"):
+    with pytest.raises(ValueError, match="the response is not"):
         parse(body, "Error")
 
 

@@ -32,7 +32,7 @@ class JobLiveness:
         self._ended = self._required = False
 
     async def look(self) -> bool:
-        """See once, before anything is begun, whether there is a sign.
+        """Return whether the job has a living file, as first seen.
 
         Raises ``NotFoundError`` for a job whose end has begun.
         """

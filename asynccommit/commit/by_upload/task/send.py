@@ -26,14 +26,14 @@ from asynccommit.stores.parts import Part
 
 @dataclass(slots=True)
 class Sending:
-    """A local file on its way.
+    """A local file that is being uploaded.
 
     Attributes:
         file: the file to send.
         path: where it will appear.
         size: bytes of a part.
         upload_id: the upload, once it is begun.
-        token: what its file will bear.
+        token: the token that its file will have.
         parts: by number, those that were sent.
     """
 

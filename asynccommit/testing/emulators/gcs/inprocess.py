@@ -60,7 +60,7 @@ class InProcess(LateEffects):
         try:
             answer = await self.exchange(call, partial(self.app.perform, call))
         except LostError:
-            raise NoAnswerError(f"{method} {place(url)}: no answer came") from None
+            raise NoAnswerError(f"{method} {place(url)}: no response came") from None
         if len(answer.body) > limit:
             raise TooLargeError(f"{method} {place(url)}: more than {limit} bytes")
         return _response(answer)

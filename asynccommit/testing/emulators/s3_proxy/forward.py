@@ -156,7 +156,8 @@ class _Reading:
             found.append(data)
             size += len(data)
             if size > self._limit:
-                raise ForwardError(f"the answer has more than {self._limit:,} bytes", reached=True)
+                text = f"the response has more than {self._limit:,} bytes"
+                raise ForwardError(text, reached=True)
         if not self._done and self._framed:
             raise asyncio.IncompleteReadError(b"", None)
         return ForwardedResponse(b"".join(found), self._keep_alive)
@@ -172,6 +173,6 @@ async def _final_head(reader: asyncio.StreamReader) -> bytes:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError as error:
-            raise ForwardError("the head of the answer is too long", reached=True) from error
+            raise ForwardError("the head of the response is too long", reached=True) from error
         if head[9:10] != b"1":
             return head

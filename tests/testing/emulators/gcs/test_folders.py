@@ -82,7 +82,7 @@ async def test_folder_is_deleted_when_it_is_empty(hns: GcsClient) -> None:
 
 
 async def test_rename_is_an_operation(hns: GcsClient) -> None:
-    """Done at once here; the answer has the folder that came of it."""
+    """Done at once here; the response has the folder that came of it."""
     await hns.make("a/b/x", b"1")
     answer = await _rename(hns, "a/", "c/")
     shown = answer.json

@@ -131,7 +131,7 @@ def test_faults_without_an_answer(kind: str, left: list[str]) -> None:
 
     async def main() -> None:
         transport = _transport(Fault(kind, op="move"))
-        with pytest.raises(NoAnswerError, match=r"POST storage\.test/.*: no answer came"):
+        with pytest.raises(NoAnswerError, match=r"POST storage\.test/.*: no response came"):
             await _move(transport)
 
         assert _names(transport) == left

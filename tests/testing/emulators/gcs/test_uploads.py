@@ -346,7 +346,7 @@ async def test_session_that_is_not_known(gcs: GcsClient) -> None:
 
 
 async def test_conditions_of_a_session_hold_at_both_ends(gcs: GcsClient) -> None:
-    """At the start if the answer is known then, and at the end if another was quicker."""
+    """At the start if the response is known then, and at the end if another was quicker."""
     url = await _start(gcs, query="&ifGenerationMatch=0")
     await gcs.make("a", b"quicker")
     late = await gcs.send("PUT", url, b"x")
