@@ -102,7 +102,7 @@ def test_table_compares() -> None:
     text = to_text(OUTCOME.table())
 
     words = [line.split() for line in text.splitlines()]
-    assert ["lost", "answers", "none", "2", "(5%)"] in words
+    assert ["lost", "responses", "none", "2", "(5%)"] in words
     assert ["requests", "94", "47", "2.0x"] in words
     assert words[4:7] == [["complete_upload", "4", "5"], ["head", "90", "0"], ["list", "0", "42"]]
     assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x"] in words

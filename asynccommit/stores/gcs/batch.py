@@ -153,7 +153,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     """
     found = _KIND.match(answer.headers.get("content-type", ""))
     if not found:
-        raise ValueError("the response is not one to a batch")
+        raise ValueError("the response is not a batch")
     sections = _sections(answer.body, (found[1] or found[2]).encode("ascii", "replace"))
     said: list[Response | None] = [None] * count
     numbers = [_ID.search(head) for head, _ in sections]
