@@ -7,8 +7,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from importlib.util import find_spec
@@ -162,19 +162,33 @@ def _digest(file: Path) -> str:
         return file_digest(opened, "sha256").hexdigest()
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keep other processes out of Maven's repository, which is not made for several at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (_cache().parent / "maven.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _run_maven(goal: str, folder: str, *arguments: str) -> str:
     """Run a Maven goal in ``folder``; return Maven's error message, if any."""
     try:
-        done = subprocess.run(
-            ["mvn", "-B", "-q", "-C", goal, *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
+        with _one_at_a_time():
+            done = subprocess.run(
+                ["mvn", "-B", "-q", "-C", goal, *arguments],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_TIMEOUT,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return f"no answer within {_TIMEOUT:.0f} s"
     errors = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]

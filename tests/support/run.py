@@ -1,9 +1,10 @@
-"""Run a part of the tests in two processes: those that start a JVM, and all others beside them.
+"""Run a part of the tests in groups beside each other: those that start a JVM, and all others.
 
-The first share one Spark session in one process, in the order of their folders: once there is a
-session, PySpark reads the exceptions of every other JVM as its own. The others have a process for
-each core, so that none is idle while a JVM waits. What the first print is shown when the others
-have ended.
+Tests with Spark share one session in one process, in the order of their folders. Those with a JVM
+of their own, to which Hadoop's classes belong, are another process: once there is a session,
+PySpark reads the exceptions of every other JVM as its own. The others have a process for each
+core, so that none is idle while a JVM waits. What the first print is shown when the others have
+ended.
 
 Usage: python -m tests.support.run PART [PYTEST_ARGUMENT ...]
 """
@@ -16,35 +17,47 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import IO
 
 JVM = "jvm or spark or cluster"
-JVM_FOLDERS = ("tests/compat", "tests/demo", "tests/docs", "tests/spark")
+JVM_GROUPS = {
+    "with Hadoop": ("tests/compat",),
+    "with Spark": ("tests/demo", "tests/docs", "tests/spark"),
+}
+JVM_FOLDERS = tuple(folder for folders in JVM_GROUPS.values() for folder in folders)
 MAX_WORKERS = 8
 NO_TESTS = 5  # pytest's exit code
 
 
 def main(part: str, arguments: Sequence[str]) -> int:
-    """Run both groups, say how long each took, and return the exit code."""
+    """Run all groups, say how long each took, and return the exit code."""
     spread = ["-n", str(min(MAX_WORKERS, os.cpu_count() or 1)), "--dist", "loadfile"]
     started = time.monotonic()
-    with tempfile.TemporaryFile() as output:
-        jvm = _start([part, "-m", JVM, *JVM_FOLDERS, *arguments], output)
+    with ExitStack() as stack:
+        groups = {name: stack.enter_context(tempfile.TemporaryFile()) for name in JVM_GROUPS}
+        jvms = {
+            name: _start([part, "-m", JVM, *JVM_GROUPS[name], *arguments], output)
+            for name, output in groups.items()
+        }
         others = _start([part, "-m", f"not ({JVM})", *spread, *arguments], None)
-        try:
-            results = [("without a JVM", *_ended(others, started))]
-            _say("== waiting for the tests with a JVM")
-            results.append(("with a JVM", *_ended(jvm, started)))
-        finally:
-            for process in (jvm, others):
-                process.terminate()
-        output.seek(0)
-        sys.stdout.buffer.write(output.read())
-        sys.stdout.buffer.flush()
+        for process in (*jvms.values(), others):
+            stack.callback(process.terminate)
+        results = [("without a JVM", *_ended(others, started))]
+        _say("== waiting for the tests with a JVM")
+        for name, process in jvms.items():
+            results.append((name, *_ended(process, started)))
+            _copy(groups[name])
     for name, code, seconds in results:
         said = "passed" if code in (0, NO_TESTS) else "failed"
         _say(f"== {part} tests {name}: {said} after {seconds:.0f} s")
     return max(0 if code == NO_TESTS else code for _, code, _ in results)
+
+
+def _copy(output: IO[bytes]) -> None:
+    output.seek(0)
+    sys.stdout.buffer.write(output.read())
+    sys.stdout.buffer.flush()
 
 
 def _say(text: str) -> None:
