@@ -164,7 +164,10 @@ def _digest(file: Path) -> str:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Keep other processes out of Maven's repository, which is not made for several at once."""
+    """Keep other processes out of Maven's repository.
+
+    It is not made for several processes at once.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
