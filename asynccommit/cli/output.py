@@ -7,7 +7,7 @@ Exit codes, which scripts can rely on:
 1     failed after changes were made, or for an unexpected reason
 2     usage: invalid argument or option, a scheme without a store, or a missing package
 3     refused, and nothing was changed; or a check found problems
-4     outcome unknown: the answer to a request was lost, and nothing was cleaned up
+4     outcome unknown: the response to a request was lost, and nothing was cleaned up
 5     no such job, file or directory
 130   interrupted by Ctrl-C: running requests have ended
 143   terminated by SIGTERM: the same

@@ -73,7 +73,7 @@ class AdlsOutcome(Findings):
         return {
             f"the table holds the {self.rows:,} rows of the source": self.same,
             f"each of the {self.files:,} files is there once": self.files == self.report.files,
-            f"the answers to {lost} renames were lost, and each of ours was settled": (
+            f"the responses to {lost} renames were lost, and each of ours was settled": (
                 0 <= lost - self.report.recovered.get("rename", 0) <= _OTHERS
             ),
             "no _temporary is left, and _SUCCESS is there": (

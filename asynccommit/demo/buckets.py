@@ -196,7 +196,7 @@ class BucketOutcome(Findings):
             f"each of the {ours.files:,} files is there once": (
                 theirs.files == ours.files == self.report.files
             ),
-            f"the answers to {ours.lost} {store.noun}s were lost, and each was settled": (
+            f"the responses to {ours.lost} {store.noun}s were lost, and each was settled": (
                 0 <= unsettled <= (ours.refused if store.resent else 0)
             ),
             **self.overwritten.check,
@@ -308,7 +308,7 @@ class _BucketScenario(Scenario):
         self.warm_up(data.where("day = 1"), store.root)
         theirs = self._write(data, store.whose.lower(), self.theirs(), store.committer)
         copied = self._copy(data.where(f"month = {month} and day <= 7")) if store.copies else None
-        self.say(f"from now on {self._weather.lost} of the {store.noun}s lose their answers")
+        self.say(f"from now on {self._weather.lost} of the {store.noun}s lose their responses")
         self._emulator.strike(self._losing())
         ours = self._write(data, "ours", self.ours(), "asynccommit")
         report = report_of(ours.url)
@@ -418,7 +418,7 @@ class _BucketScenario(Scenario):
     def _try_theirs(self, data: DataFrame) -> str | None:
         """Return the other committer's error when every second response is lost."""
         whose = self._store.whose
-        self.say(f"a small job once more, committed by {whose}, and every other answer is lost")
+        self.say(f"a small job once more, committed by {whose}, and every other response is lost")
         self._emulator.strike({**self._losing(), "probability": 1.0, "every": 2})
         with self.theirs():
             try:

@@ -82,7 +82,7 @@ class CommitMarkers:
         directory: staging directory of the job, in this store; must exist.
         job_id: id of the job.
         epoch: number of this attempt, from 1; of two owners the higher one wins.
-        heartbeat: reports when the resource manager answered.
+        heartbeat: reports when the resource manager responded.
         host: clock, ids and names; the real ones by default.
         settings: timeouts.
 
@@ -150,7 +150,7 @@ class CommitMarkers:
             force: the caller knows that the present owner is dead. Valid only for repeatable work.
 
         Raises:
-            PreflightError: the resource manager does not answer, or the directory is not in the
+            PreflightError: the resource manager does not respond, or the directory is not in the
                 expected state; nothing was written.
             OwnedError: another owner is committing the job; nothing was written.
             LeaseLostError: another owner may commit the job now; no end marker was written.
@@ -228,7 +228,7 @@ class CommitMarkers:
             if start is not None and await self._is_proven(start, since, new=new):
                 return since, start
         text = (
-            f"in {_TRIES} attempts, the last answer of the resource manager was always older "
+            f"in {_TRIES} attempts, the last response of the resource manager was always older "
             f"than {self._settings.window:g} s when the commit was about to begin: the window is "
             "too short for this store. Nothing was begun"
         )

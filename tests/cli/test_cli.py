@@ -243,7 +243,7 @@ def test_commit_half_way_fails_with_one(command: Command, tmp_path: Path) -> Non
 
 
 def test_commit_inside_of_a_job_is_usage(command: Command, tmp_path: Path) -> None:
-    """The path of a job's directory is answered with the destination to give instead."""
+    """The path of a job's directory names the destination to give instead."""
     attempt = prepare(tmp_path)
 
     assert command("commit", attempt, "--trust-manifests") == Exit.USAGE

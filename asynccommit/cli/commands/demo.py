@@ -40,15 +40,15 @@ def _demo() -> None:
     """Compare commits of real data. Runs `local` if no command is given."""
 
 
-Latency = Annotated[str, typer.Option(metavar="TIME", help="Latency of each answer.")]
+Latency = Annotated[str, typer.Option(metavar="TIME", help="Latency of each response.")]
 Limit = Annotated[int, typer.Option(min=50, help="Requests per second.")]
 Keep = Annotated[Path | None, typer.Option(help="New directory for the logs. Default: demo-out.")]
 
 
 def _lost(what: str) -> Any:
-    """Return the option for the share of ``what`` whose answers are lost."""
+    """Return the option for the share of ``what`` whose responses are lost."""
     return typer.Option(
-        metavar="SHARE", help=f"Share of {what} that succeed but whose answer is lost."
+        metavar="SHARE", help=f"Share of {what} that succeed but whose response is lost."
     )
 
 
@@ -100,7 +100,7 @@ def demo_adls(
 ) -> None:
     """Write the flights with PySpark to an emulated ADLS Gen2.
 
-    The emulator is slow and loses answers.
+    The emulator is slow and loses responses.
     """
     from asynccommit.demo import StoreBehaviour, run_on_adls
 

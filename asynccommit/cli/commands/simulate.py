@@ -31,7 +31,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Latency of each answer, such as 10ms-50ms. Default: 30ms.",
+            help="Latency of each response, such as 10ms-50ms. Default: 30ms.",
         ),
     ] = None,
     limit: Annotated[

@@ -34,14 +34,14 @@ Port = Annotated[
 Address = Annotated[str, typer.Option(help="Interface to listen on.")]
 LatencyText = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Latency of each answer, such as 20ms or 10ms-30ms."),
+    typer.Option(metavar="TIME", help="Latency of each response, such as 20ms or 10ms-30ms."),
 ]
 Seed = Annotated[int, typer.Option(help="Random seed of faults and latency.")]
 
 
 def lost_option(what: str) -> Any:
-    """Return the option for the share of ``what`` whose answers are lost."""
-    shown = f"Share of {what} that succeed but whose answer is lost, such as 2%."
+    """Return the option for the share of ``what`` whose responses are lost."""
+    shown = f"Share of {what} that succeed but whose response is lost, such as 2%."
     return typer.Option(metavar="SHARE", help=shown)
 
 
