@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 
 from asynccommit.cli.arguments import reporting
+from asynccommit.cli.emulate import certificates
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from asynccommit.testing.emulators.config import Settings
 
 PORT = 10004
+_PLAIN_HTTP = (
+    "  fs.azure.always.use.https=false",
+    "  fs.azure.networking.library=JDK_HTTP_URL_CONNECTION",
+)
 
 
 @reporting
@@ -46,6 +51,9 @@ def adls(
         Path | None, common.config_option("latency, limit, faults, accounts and pages")
     ] = None,
     seed: common.Seed = 0,
+    tls: certificates.UseTls = False,
+    tls_ca: certificates.CaFile = None,
+    tls_name: certificates.TlsNames = None,
 ) -> None:
     """Serve an emulator of ADLS Gen2.
 
@@ -56,13 +64,14 @@ def adls(
     climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
     names = (*settings.filesystems, *(filesystem or ()))
     settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
-    emulator = _make(settings, port, address, seed)
-    common.serve(
-        emulator,
-        output,
-        lambda: _facts(emulator, settings),
-        lambda: _welcome(emulator, settings),
-    )
+    emulator = _make(settings, port, address, seed, certificates.wanted(tls, tls_ca, tls_name))
+    with certificates.ca_file(emulator, tls_ca) as ca:
+        common.serve(
+            emulator,
+            output,
+            lambda: _facts(emulator, settings, ca),
+            lambda: _welcome(emulator, settings, ca),
+        )
 
 
 def _settings(config: Path | None, account: str | None, key: str | None) -> Settings:
@@ -83,7 +92,9 @@ def _settings(config: Path | None, account: str | None, key: str | None) -> Sett
     return replace(settings, accounts={name: secret})
 
 
-def _make(settings: Settings, port: int, address: str, seed: int) -> AdlsEmulator:
+def _make(
+    settings: Settings, port: int, address: str, seed: int, tls: bool | list[str]
+) -> AdlsEmulator:
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
     from asynccommit.testing.models.adls.account import Refusal
 
@@ -94,6 +105,7 @@ def _make(settings: Settings, port: int, address: str, seed: int) -> AdlsEmulato
         hns=not settings.flat,
         climate=settings.climate,
         pages=settings.pages,
+        tls=tls,
         seed=seed,
     )
     for name in dict.fromkeys(settings.filesystems):
@@ -105,7 +117,7 @@ def _make(settings: Settings, port: int, address: str, seed: int) -> AdlsEmulato
     return emulator
 
 
-def _facts(emulator: AdlsEmulator, settings: Settings) -> dict[str, Any]:
+def _facts(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> dict[str, Any]:
     """Return what a program needs; a key that was given is not repeated."""
     facts = {
         "url": emulator.url,
@@ -115,6 +127,7 @@ def _facts(emulator: AdlsEmulator, settings: Settings) -> dict[str, Any]:
         "accounts": list(emulator.accounts),
         "filesystems": list(dict.fromkeys(settings.filesystems)),
         "control": f"{emulator.endpoint}/_emulator",
+        **certificates.fact(ca),
     }
     if _is_known(emulator):
         facts["connection_string"] = emulator.connection_string
@@ -127,38 +140,40 @@ def _is_known(emulator: AdlsEmulator) -> bool:
     return emulator.key == DEVELOPMENT_KEY
 
 
-def _welcome(emulator: AdlsEmulator, settings: Settings) -> Group:
+def _welcome(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> Group:
     rows = {
         "url": emulator.url,
         "account": emulator.account,
         "key": emulator.key if _is_known(emulator) else "the given key",
         "filesystems": ", ".join(dict.fromkeys(settings.filesystems)) or "none yet",
         "control": f"{emulator.endpoint}/_emulator/faults, weather, stats, tokens, pages, reset",
+        **certificates.row(ca),
     }
     title = "An emulator of ADLS Gen2 is serving;"
-    return common.shown(title, rows, _how_to(emulator, settings))
+    return common.shown(title, rows, _how_to(emulator, settings, ca))
 
 
-def _how_to(emulator: AdlsEmulator, settings: Settings) -> list[str]:
+def _how_to(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> list[str]:
     host = emulator.endpoint.partition("://")[2]
     secret = emulator.connection_string
     if not _is_known(emulator):
         secret = secret.replace(emulator.key, "KEY")
     domain = f"{emulator.account}.dfs.core.windows.net"
     filesystem = next(iter(settings.filesystems), "FILESYSTEM")
+    own = '"use_ssl": False' if ca is None else f'"ca_file": "{ca}"'
     return [
         "The Azure SDK and adlfs take the connection string:",
         f"  {secret}",
         "",
         "asynccommit takes abfs URLs with these storage options:",
         f"  abfs://{filesystem}@{domain}/path",
-        f'  {{"account_key": KEY, "account_host": "{host}", "use_ssl": False}}',
+        f'  {{"account_key": KEY, "account_host": "{host}", {own}}}',
         "",
         "Hadoop and Spark (with spark.hadoop. before each name) take the same URLs with:",
         f"  fs.azure.abfs.endpoint={host}",
-        "  fs.azure.always.use.https=false",
-        "  fs.azure.networking.library=JDK_HTTP_URL_CONNECTION",
+        *(_PLAIN_HTTP if ca is None else ()),
         f"  fs.azure.account.auth.type.{domain}=SharedKey",
         f"  fs.azure.account.key.{domain}=KEY",
         "  fs.azure.createRemoteFileSystemDuringInitialization=true",
+        *(() if ca is None else certificates.how_to_trust(ca)),
     ]

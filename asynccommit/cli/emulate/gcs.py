@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 
 from asynccommit.cli.arguments import reporting
+from asynccommit.cli.emulate import certificates
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output
 
@@ -39,6 +40,9 @@ def gcs(
         Path | None, common.config_option("latency, limit, faults, buckets and pages")
     ] = None,
     seed: common.Seed = 0,
+    tls: certificates.UseTls = False,
+    tls_ca: certificates.CaFile = None,
+    tls_name: certificates.TlsNames = None,
 ) -> None:
     """Serve an emulator of Google Cloud Storage.
 
@@ -47,14 +51,16 @@ def gcs(
     """
     settings = _settings(config, bucket or [], hns)
     climate = common.with_weather(settings.climate, latency, limit, lost, "move")
-    emulator = _make(replace(settings, climate=climate), port, address, seed)
+    secured = certificates.wanted(tls, tls_ca, tls_name)
+    emulator = _make(replace(settings, climate=climate), port, address, seed, secured)
     names = list(settings.buckets)
-    common.serve(
-        emulator,
-        output,
-        lambda: _facts(emulator, names),
-        lambda: _welcome(emulator, names),
-    )
+    with certificates.ca_file(emulator, tls_ca) as ca:
+        common.serve(
+            emulator,
+            output,
+            lambda: _facts(emulator, names, ca),
+            lambda: _welcome(emulator, names, ca),
+        )
 
 
 def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulatorSettings:
@@ -74,7 +80,9 @@ def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulator
     return replace(settings, buckets={**settings.buckets, **own})
 
 
-def _make(settings: GcsEmulatorSettings, port: int, address: str, seed: int) -> GcsEmulator:
+def _make(
+    settings: GcsEmulatorSettings, port: int, address: str, seed: int, tls: bool | list[str]
+) -> GcsEmulator:
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
     return GcsEmulator(
@@ -83,33 +91,36 @@ def _make(settings: GcsEmulatorSettings, port: int, address: str, seed: int) -> 
         buckets=settings.buckets,
         climate=settings.climate,
         pages=settings.pages,
+        tls=tls,
         seed=seed,
     )
 
 
-def _facts(emulator: GcsEmulator, buckets: list[str]) -> dict[str, Any]:
+def _facts(emulator: GcsEmulator, buckets: list[str], ca: Path | None) -> dict[str, Any]:
     return {
         "endpoint": emulator.endpoint,
         "port": emulator.port,
         "buckets": buckets,
         "environ": emulator.environ,
         "control": f"{emulator.endpoint}/_emulator",
+        **certificates.fact(ca),
     }
 
 
-def _welcome(emulator: GcsEmulator, buckets: list[str]) -> Group:
+def _welcome(emulator: GcsEmulator, buckets: list[str], ca: Path | None) -> Group:
     places = "faults, weather, stats, tokens, pages, buckets, denied, reset"
     rows = {
         "url": emulator.endpoint,
         "buckets": ", ".join(buckets) or "none yet",
         "control": f"{emulator.endpoint}/_emulator/{places}",
         "retry tests": f"{emulator.endpoint}/retry_test",
+        **certificates.row(ca),
     }
     title = "An emulator of Google Cloud Storage is serving;"
-    return common.shown(title, rows, _how_to(emulator, next(iter(buckets), "BUCKET")))
+    return common.shown(title, rows, _how_to(emulator, next(iter(buckets), "BUCKET"), ca))
 
 
-def _how_to(emulator: GcsEmulator, bucket: str) -> list[str]:
+def _how_to(emulator: GcsEmulator, bucket: str, ca: Path | None) -> list[str]:
     from asynccommit.demo.gcs import client_conf
 
     endpoint = emulator.endpoint
@@ -122,8 +133,10 @@ def _how_to(emulator: GcsEmulator, bucket: str) -> list[str]:
         "asynccommit and gcsfs also take storage options, for gs URLs:",
         f"  gs://{bucket}/path",
         f'  {{"endpoint_url": "{endpoint}", "token": "anon"}}',
+        *(() if ca is None else [f'  and for asynccommit "ca_file": "{ca}"']),
         "",
         "Hadoop and Spark (with spark.hadoop. before each name) take the same URLs with",
         "Google's connector and:",
         *hadoop,
+        *(() if ca is None else certificates.how_to_trust(ca)),
     ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import ssl
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
@@ -17,6 +16,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from asynccommit.runtime.host import Host
 from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
+from asynccommit.testing.emulators.tls import ServerTls, Tls, server_tls
 from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
 
 T = TypeVar("T")
@@ -46,7 +46,9 @@ class Serving(ABC):
         address: network interface.
         climate: initial latency, faults and request limit.
         limits: maximum size of a request.
-        tls: serve https.
+        tls: serve https: with this context, or with a new certificate if it is true, or a list of
+            further host names of one.
+        hosts: host names of a new certificate, beside ``address`` and the loopback addresses.
         seed: random seed of the faults.
     """
 
@@ -59,10 +61,13 @@ class Serving(ABC):
         address: str,
         climate: Climate | None,
         limits: RequestLimits | None,
-        tls: ssl.SSLContext | None,
+        tls: Tls,
         seed: int,
+        hosts: Collection[str] = (),
     ) -> None:
-        self.address, self.wanted_port, self._tls = address, port, tls
+        self.address, self.wanted_port = address, port
+        self._wanted_tls, self._hosts = tls, (address, *hosts)
+        self._tls: ServerTls | None = None
         self.host = host
         self._dialect, self._seed = dialect, seed
         self._climate = climate or Climate()
@@ -83,8 +88,23 @@ class Serving(ABC):
         await self.stop()
 
     async def start(self) -> None:
-        """Listen. Raises ``OSError`` if the port is taken."""
-        await self._server.start(self.address, self.wanted_port, self._tls)
+        """Listen.
+
+        Raises ``OSError`` if the port is taken, and as ``prepare_tls``.
+        """
+        if self._wanted_tls:
+            await asyncio.to_thread(self.prepare_tls)
+        await self._server.start(self.address, self.wanted_port, self.prepare_tls().context)
+
+    def prepare_tls(self) -> ServerTls:
+        """Make the certificate, if one is wanted.
+
+        This blocks for some milliseconds; ``start`` does it on a thread otherwise.
+        Raises ``OptionError`` for an invalid host name, ``UnsupportedError`` without trustme.
+        """
+        if self._tls is None:
+            self._tls = server_tls(self._wanted_tls, self._hosts)
+        return self._tls
 
     async def stop(self) -> None:
         """Close the port and all connections; stored data stays in the object."""
@@ -122,7 +142,15 @@ class Serving(ABC):
     @property
     def scheme(self) -> str:
         """``http`` or ``https``."""
-        return "http" if self._tls is None else "https"
+        return "https" if self._wanted_tls else "http"
+
+    @property
+    def ca_pem(self) -> bytes | None:
+        """The CA certificate that clients must trust, in PEM form.
+
+        ``None`` for http, for a context that was given, and before the start.
+        """
+        return None if self._tls is None else self._tls.ca_pem
 
     @property
     def endpoint(self) -> str:
@@ -170,6 +198,7 @@ class Running(Generic[E]):
         self._loop = asyncio.get_running_loop()
         self.port = emulator.port
         self.endpoint = emulator.endpoint
+        self.ca_pem = emulator.ca_pem
 
     def do(self, work: Callable[[E], T]) -> T:
         """Return ``work()``, run on the emulator's thread between two requests."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.request
@@ -47,7 +48,9 @@ def _facts(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _get(facts: dict[str, Any], name: str) -> Any:
-    with urllib.request.urlopen(f"{facts['control']}/{name}", timeout=20) as answer:
+    trusted = ssl.create_default_context(cafile=facts["ca_file"]) if "ca_file" in facts else None
+    url = f"{facts['control']}/{name}"
+    with urllib.request.urlopen(url, timeout=20, context=trusted) as answer:
         return json.load(answer)
 
 
@@ -209,6 +212,64 @@ def test_command_makes_the_weather_of_buckets(tmp_path: Path) -> None:
 def test_options_of_buckets_that_are_wrong_are_named(options: list[str], said: str) -> None:
     """Each with the option's name or value, and exit code 2."""
     result = CliRunner().invoke(app, ["gcs", "--port", "0", *options])
+
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+# --- https -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["adls", "gcs"])
+def test_command_serves_https(store: str) -> None:
+    """With ``--tls`` the certificate of the CA is in a file until the command ends."""
+    with _serving("--json", "--tls", store=store) as process:
+        facts = _facts(process)
+        ca = Path(facts["ca_file"])
+        assert facts["endpoint"].startswith("https://127.0.0.1:")
+        assert _get(facts, "stats")["requests"] == {}
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors) == (0, "")
+    assert not ca.exists()
+
+
+@pytest.mark.parametrize("store", ["adls", "gcs"])
+def test_command_says_how_to_trust_its_certificate(store: str, tmp_path: Path) -> None:
+    """``--tls-ca`` names the file, which stays; clients of Python and Java are told how."""
+    ca = tmp_path / "ca.pem"
+    options = ["--tls-ca", str(ca), "--tls-name", f"{store}.test"]
+    with _serving(*options, store=store) as process:
+        assert process.stdout is not None
+        said = ""
+        while "javax.net.ssl.trustStore=" not in said:
+            said += process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=30)
+
+    assert f"SSL_CERT_FILE={ca} " in said
+    assert f'"ca_file": "{ca}"' in said
+    assert "use_ssl" not in said
+    assert "always.use.https=false" not in said
+    assert "http://" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
+    ssl.create_default_context(cafile=str(ca))
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--tls-ca", "/nowhere/ca.pem"], "--tls-ca /nowhere/ca.pem cannot be written"),
+        (["--tls-name", "a b"], "is not a host name"),
+    ],
+)
+@pytest.mark.parametrize("store", ["adls", "gcs"])
+def test_options_of_https_that_are_wrong_are_named(
+    store: str, options: list[str], said: str
+) -> None:
+    """Each with the option's name or value, and exit code 2."""
+    result = CliRunner().invoke(app, [store, "--port", "0", *options])
 
     assert result.exit_code == 2
     assert said in result.output

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -27,11 +26,14 @@ from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
 from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.storms import Storm
+from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls import account as store
 from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDecision, Reply
 
 # Operations on the content or properties of a file.
 _CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
+# A client that resolves the service's own names to an emulator meets a certificate for them.
+_DOMAINS = ("localhost", "dfs.core.windows.net", "blob.core.windows.net")
 
 
 class AdlsEmulator(Emulator):
@@ -47,7 +49,8 @@ class AdlsEmulator(Emulator):
         climate: initial latency, faults and request limit.
         pages: limits that split listings and long operations into several requests.
         limits: maximum size of a request.
-        tls: serve https.
+        tls: serve https: with this context, or a new certificate (see ``ca_pem``) if it is true,
+            or a list of further host names of one.
         seed: random seed of the faults.
         host: source of time and ids.
     """
@@ -62,10 +65,11 @@ class AdlsEmulator(Emulator):
         climate: Climate | None = None,
         pages: store.AdlsLimits | None = None,
         limits: RequestLimits | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = False,
         seed: int = 0,
         host: Host | None = None,
     ) -> None:
+        keys = dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY})
         super().__init__(
             ADLS,
             host or this_host(),
@@ -75,10 +79,11 @@ class AdlsEmulator(Emulator):
             limits=limits,
             tls=tls,
             seed=seed,
+            hosts=[f"{name}.{domain}" for name in keys for domain in _DOMAINS],
         )
         self._hns = hns
         self._pages = pages or store.AdlsLimits()
-        self.keyring = Keyring(dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}))
+        self.keyring = Keyring(keys)
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24])
         self._dfs = Dfs(self.accounts, self.wire)

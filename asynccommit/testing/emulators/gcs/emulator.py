@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +28,7 @@ from asynccommit.testing.emulators.gcs.weather import decide, refused
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, GcsWire, error_answer
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.storms import Storm, later
+from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.fault_rules import CLEAR, Climate, FaultDecision, Reply
 from asynccommit.testing.models.gcs import model
 from asynccommit.testing.models.gcs.dialect import GCS
@@ -48,7 +48,8 @@ class GcsEmulator(Emulator):
         climate: initial latency, faults and request limit.
         pages: limits that split listings and long operations into several requests.
         limits: maximum size of a request.
-        tls: serve https.
+        tls: serve https: with this context, or a new certificate (see ``ca_pem``) if it is true,
+            or a list of further host names of one.
         seed: random seed of the faults.
         host: source of time and ids.
 
@@ -65,7 +66,7 @@ class GcsEmulator(Emulator):
         climate: Climate | None = None,
         pages: model.GcsLimits | None = None,
         limits: RequestLimits | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = False,
         seed: int = 0,
         host: Host | None = None,
     ) -> None:
@@ -78,6 +79,7 @@ class GcsEmulator(Emulator):
             limits=limits,
             tls=tls,
             seed=seed,
+            hosts=["storage.googleapis.com"],
         )
         options = model.BucketOptions()
         named = buckets if isinstance(buckets, Mapping) else dict.fromkeys(buckets, options)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from asynccommit.testing.emulators.s3_proxy.s3 import (
     s3_place,
 )
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
+from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.fault_rules import Climate, Effect, FaultDecision, Reply
 
@@ -54,7 +54,8 @@ class S3Proxy(Serving):
         address: network interface, loopback by default.
         climate: initial latency, faults and request limit.
         limits: maximum size of a request and of a response.
-        tls: serve https.
+        tls: serve https: with this context, or a new certificate (see ``ca_pem``) if it is true,
+            or a list of further host names of one.
         seed: random seed of the faults.
         host: source of ids.
 
@@ -70,7 +71,7 @@ class S3Proxy(Serving):
         address: str = "127.0.0.1",
         climate: Climate | None = None,
         limits: RequestLimits | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = False,
         seed: int = 0,
         host: Host | None = None,
     ) -> None:
