@@ -24,7 +24,9 @@ def s3_proxy(
     output: Output,
     target: Annotated[
         str,
-        typer.Option("--target", "-t", metavar="URL", help="URL of the S3 server behind the proxy."),
+        typer.Option(
+            "--target", "-t", metavar="URL", help="URL of the S3 server behind the proxy."
+        ),
     ],
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",

@@ -1,7 +1,8 @@
 """Serve the blob endpoint, as far as SDKs and adlfs use it.
 
 In a hierarchical namespace a directory is a blob without content whose metadata contain
-``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are rejected.
+``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are rejected. Append blobs are in
+``append_blob``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 
 from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.append_blob import AppendBlobs, check_new
 from asynccommit.testing.emulators.adls.batch import read_batch, write_batch
 from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
 from asynccommit.testing.emulators.adls.call import (
@@ -44,12 +46,12 @@ from asynccommit.testing.models.adls.account import (
     Refusal,
 )
 from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher
+from asynccommit.testing.models.adls.nodes import AppendBlob
 from asynccommit.testing.models.adls.refusals import refusal
 
 Table = Mapping[tuple[str, str], AdlsRoute]
 
 _XML = "Content-Type: application/xml\r\n"
-_NOT_AT_END = "The append position condition specified was not met."
 _ENCRYPTED = "x-ms-request-server-encrypted: true\r\n"
 
 
@@ -68,6 +70,7 @@ class Blob:
         self._wire = wire
         self._new_id = new_id
         self._blocks = Blocks()
+        self._append_blobs = AppendBlobs(accounts, wire, self._source)
         self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
         self._service: Table = {
             ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),
@@ -98,7 +101,8 @@ class Blob:
             ("PUT", ""): AdlsRoute("create", self.put),
             ("PUT", "block"): AdlsRoute("append", self.put_block),
             ("PUT", "blocklist"): AdlsRoute("flush", self.put_blocks),
-            ("PUT", "appendblock"): AdlsRoute("append", self.append_block),
+            ("PUT", "appendblock"): AdlsRoute("append", self._append_blobs.append),
+            ("PUT", "seal"): AdlsRoute("properties", self._append_blobs.seal),
             ("PUT", "metadata"): AdlsRoute("properties", self.set_metadata),
             ("PUT", "properties"): AdlsRoute("properties", self.set_headers),
             ("PUT", "expiry"): AdlsRoute("properties", self.set_expiry),
@@ -217,6 +221,9 @@ class Blob:
             return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
         if kind == "BlockBlob":
             attributes = _with_md5(attributes or Attributes(), data)
+        else:
+            check_new(call)
+            attributes = (attributes or Attributes())._replace(append_blob=AppendBlob())
         node = self._write(call, data, attributes)
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
@@ -232,8 +239,11 @@ class Blob:
             node = account.head(*where)
         return node
 
-    def _copy(self, call: AdlsCall) -> bytes:
-        """Copy synchronously, within the emulator."""
+    def _source(self, call: AdlsCall) -> tuple[Node, bytes]:
+        """Return the source of a copy, and its content.
+
+        It must be in this emulator.
+        """
         label, first, rest = sent.copy_source(call.headers)
         if label not in self._accounts:
             label, (first, _, rest) = first, rest.partition("/")
@@ -243,9 +253,21 @@ class Blob:
             first, rest, conditions=sent.source_conditions(call.headers)
         )
         check_cipher(source, PLAIN)  # the key of the source can only be given for a URL
+        return source, data
+
+    def _copy(self, call: AdlsCall) -> bytes:
+        """Copy synchronously.
+
+        The copy of an append blob is one, and is only sealed if the request says so.
+        """
+        source, data = self._source(call)
         kept = Attributes(properties=dict(source.properties), headers=dict(source.headers))
         given = _attributes(call, self._accounts[call.account].now())
-        node = self._write(call, data, given if given and given.properties else kept)
+        kept = given if given and given.properties else kept
+        node = self._write(call, data, kept)
+        if source.append_blob is not None:
+            sealed = call.headers.get("x-ms-seal-blob", "").lower() == "true"
+            node.more().append_blob = source.append_blob._replace(sealed=sealed)
         lines = f"x-ms-copy-id: {self._new_id()}\r\nx-ms-copy-status: success\r\n"
         told = (
             f"{lines}x-ms-copy-source: {call.headers['x-ms-copy-source'].partition('?')[0]}\r\n"
@@ -258,18 +280,29 @@ class Blob:
     def put_block(self, call: AdlsCall) -> bytes:
         """Stage a block for a later block list."""
         self._accounts[call.account].head_filesystem(call.filesystem)
+        self._check_block_blob(call)
         self._blocks.stage(call, call.query.get("blockid", ""), call.request.body)
         return self._wire.answer(call, 201, _ENCRYPTED)
 
     def put_blocks(self, call: AdlsCall) -> bytes:
         """Write a blob from a block list."""
         names = read_block_list(call.request.body)
+        self._check_block_blob(call)
         parts = self._blocks.take(call, names, self._committed(call))
         attributes = _attributes(call, self._accounts[call.account].now())
         data = b"".join(data for _, data in parts)
         node = self._write(call, data, attributes)
         self._blocks.commit(call, node.etag, parts)
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
+
+    def _check_block_blob(self, call: AdlsCall) -> None:
+        """Check that a path is no append blob; there may be nothing at it."""
+        try:
+            node = self._accounts[call.account].head(call.filesystem, call.path)
+        except Refusal:
+            return
+        if node.append_blob is not None:
+            raise refusal("InvalidBlobType")
 
     def _committed(self, call: AdlsCall) -> bytes | None:
         """Return the present content, for the blocks that stay.
@@ -285,21 +318,9 @@ class Blob:
     def blocks(self, call: AdlsCall) -> bytes:
         """Return the blocks of a blob, committed or not."""
         node = self._accounts[call.account].head(call.filesystem, call.path)
+        self._check_block_blob(call)
         body = block_list(*self._blocks.known(call, node.etag))
         return self._wire.answer(call, 200, identity(node) + _XML, body)
-
-    def append_block(self, call: AdlsCall) -> bytes:
-        """Append a block if the blob has the expected length."""
-        account, where = self._accounts[call.account], (call.filesystem, call.path)
-        wanted = sent.conditions(call.headers)
-        end = account.head(*where, wanted._replace(if_none_match=None)).size
-        given = call.headers.get("x-ms-blob-condition-appendpos", str(end))
-        if given != str(end):
-            raise Refusal(412, "AppendPositionConditionNotMet", _NOT_AT_END)
-        md5 = sent.content_md5(call.headers)
-        account.append(*where, end, call.request.body, conditions=wanted, md5=md5, flush=True)
-        lines = f"x-ms-blob-append-offset: {end}\r\nx-ms-blob-committed-block-count: 1\r\n"
-        return self._wire.answer(call, 201, identity(account.head(*where)) + lines)
 
     def head(self, call: AdlsCall) -> bytes:
         """Return a blob's properties, with its copy source until it is rewritten."""

@@ -26,8 +26,9 @@ from asynccommit.testing.emulators.adls.wire import (
     paths_json,
 )
 from asynccommit.testing.models.adls.access import ACL_MODES, without_defaults
-from asynccommit.testing.models.adls.account import AdlsAccount, Filesystem, Node
+from asynccommit.testing.models.adls.account import AdlsAccount, Attributes, Filesystem, Node
 from asynccommit.testing.models.adls.listing import decode_token, encode_token
+from asynccommit.testing.models.adls.nodes import AppendBlob
 from asynccommit.testing.models.adls.refusals import refusal
 
 Handler = Callable[[AdlsCall], bytes]
@@ -158,8 +159,6 @@ class Dfs:
     def create(self, call: AdlsCall) -> bytes:
         """Create a file or a directory, and its missing parents."""
         headers, account = call.headers, self._accounts[call.account]
-        if call.query.get("blobtype", "").lower() not in ("", "blockblob"):
-            raise refusal("UnsupportedQueryParameter", "Append blobs are not in this emulator.")
         if "x-ms-proposed-lease-id" in headers:
             check_new_lease(call)
         node = account.create(
@@ -168,7 +167,7 @@ class Dfs:
             directory=call.query["resource"] == "directory",
             conditions=sent.conditions(headers),
             token=sent.transaction_id(headers),
-            attributes=sent.attributes(headers, account.now()),
+            attributes=_attributes(call, account.now()),
         )
         own = "x-ms-request-server-encrypted: true\r\n"
         if "x-ms-proposed-lease-id" in headers:
@@ -334,6 +333,16 @@ def _change_below(account: AdlsAccount, call: AdlsCall, path: str, mode: str, ac
         return node
     where = (call.filesystem, path)
     return account.set_access_control(*where, acl=mine or ",", mode=mode)
+
+
+def _attributes(call: AdlsCall, now: float) -> Attributes | None:
+    """Return the attributes of a new path; a file may be an append blob."""
+    given, kind = sent.attributes(call.headers, now), call.query.get("blobtype", "").lower()
+    if kind in ("", "blockblob"):
+        return given
+    if kind != "appendblob":
+        raise bad_parameter("blobtype", kind)
+    return (given or Attributes())._replace(append_blob=AppendBlob())
 
 
 def _set_access(account: AdlsAccount, call: AdlsCall, path: str) -> Node:

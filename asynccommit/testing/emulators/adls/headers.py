@@ -172,12 +172,27 @@ def content_headers(headers: Headers) -> Mapping[str, str] | None:
     return found or None
 
 
-def content_md5(headers: Headers) -> bytes | None:
+def content_md5(headers: Headers, name: str = "content-md5") -> bytes | None:
     """Return the expected digest of the body, or ``None``."""
     try:
-        return base64.b64decode(headers.get("content-md5", ""), validate=True) or None
+        return base64.b64decode(headers.get(name, ""), validate=True) or None
     except binascii.Error:
         raise refusal("InvalidHeaderValue") from None
+
+
+def encoded_md5(digest: bytes) -> str:
+    """Encode a digest for a header."""
+    return base64.b64encode(digest).decode("ascii")
+
+
+def size(headers: Headers, name: str) -> int | None:
+    """Return a number of bytes, or ``None``."""
+    text = headers.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise refusal("InvalidHeaderValue")
+    return int(text)
 
 
 def knows_transactions(headers: Headers) -> bool:
@@ -195,9 +210,9 @@ def transaction_id(headers: Headers) -> str | None:
     return text
 
 
-def byte_range(headers: Headers) -> tuple[int, int | None] | None:
+def byte_range(headers: Headers, name: str = "x-ms-range") -> tuple[int, int | None] | None:
     """Return start and exclusive end of the requested range."""
-    text = headers.get("x-ms-range") or headers.get("range", "")
+    text = headers.get(name) or headers.get("range", "")
     unit, _, span = text.partition("=")
     if not text or unit.strip() != "bytes" or "," in span:
         return None

@@ -113,11 +113,19 @@ def _blob(account: AdlsAccount, name: str, node: Node, with_metadata: bool) -> s
         f"<Last-Modified>{http_date(node.modified)}</Last-Modified><Etag>{node.etag}</Etag>"
         f"<ResourceType>{kind}</ResourceType><Content-Length>{node.size}</Content-Length>"
         f"<Content-Type>{xml_text(content)}</Content-Type>{_content(node)}"
-        "<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>"
+        f"{_blob_type(node)}"
         f"<LeaseStatus>{locked}</LeaseStatus><LeaseState>{state}</LeaseState>"
         f"<ServerEncrypted>true</ServerEncrypted></Properties>"
         f"{_metadata(own) if with_metadata else ''}</Blob>"
     )
+
+
+def _blob_type(node: Node) -> str:
+    """Return the type of a blob; only block blobs have a tier."""
+    if node.append_blob is None:
+        return "<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>"
+    sealed = "<Sealed>true</Sealed>" if node.append_blob.sealed else ""
+    return f"<BlobType>AppendBlob</BlobType>{sealed}"
 
 
 def _content(node: Node) -> str:

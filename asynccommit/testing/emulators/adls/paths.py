@@ -99,6 +99,10 @@ def _lease_lines(account: AdlsAccount, node: Node) -> str:
 def blob_lines(node: Node) -> str:
     """Return the headers that only the blob endpoint has."""
     lines = "x-ms-blob-type: BlockBlob\r\nx-ms-access-tier: Hot\r\n"
+    if (appended := node.append_blob) is not None:
+        lines = "x-ms-blob-type: AppendBlob\r\n"
+        lines += f"x-ms-blob-committed-block-count: {appended.blocks}\r\n"
+        lines += "x-ms-blob-sealed: true\r\n" if appended.sealed else ""
     for name, value in node.properties.items():
         lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
     return f"{lines}x-ms-meta-hdi_isfolder: true\r\n" if node.is_dir else lines

@@ -123,6 +123,7 @@ def dress(node: Node, attributes: Attributes | None, parent: Node) -> None:
     extra = node.more()
     extra.properties = dict(given.properties or {})
     extra.headers = dict(given.headers or {})
+    extra.append_blob = None if node.is_dir else given.append_blob
     extra.cipher = given.cipher
     extra.expires = given.expires
     extra.owner = given.owner or extra.owner

@@ -23,6 +23,18 @@ _LONGEST_NAME = 255
 _LONGEST_PATH = 1024
 
 
+class AppendBlob(NamedTuple):
+    """The attributes of an append blob.
+
+    Attributes:
+        blocks: number of its blocks.
+        sealed: whether it is read-only.
+    """
+
+    blocks: int = 0
+    sealed: bool = False
+
+
 class Attributes(NamedTuple):
     """The attributes that a create may set; ``None`` means absent.
 
@@ -36,6 +48,7 @@ class Attributes(NamedTuple):
         headers: content headers, by lower-case name: ``content-type``, ...
         cipher: encryption of the path.
         expires: time at which a file is deleted, seconds since the epoch.
+        append_blob: for a file that is an append blob.
     """
 
     properties: Mapping[str, str] | None = None
@@ -47,6 +60,7 @@ class Attributes(NamedTuple):
     headers: Mapping[str, str] | None = None
     cipher: Cipher | None = None
     expires: float | None = None
+    append_blob: AppendBlob | None = None
 
 
 class Extra:
@@ -54,6 +68,7 @@ class Extra:
 
     __slots__ = (
         "acl",
+        "append_blob",
         "cipher",
         "expires",
         "group",
@@ -65,6 +80,7 @@ class Extra:
 
     def __init__(self) -> None:
         self.acl: str | None = None
+        self.append_blob: AppendBlob | None = None
         self.cipher: Cipher | None = None
         self.expires: float | None = None
         self.group = SUPERUSER
@@ -162,6 +178,11 @@ class Node:
             return self.extra.acl
         user, group, other = plain_modes(self.permissions)
         return f"user::{user},group::{group},other::{other}"
+
+    @property
+    def append_blob(self) -> AppendBlob | None:
+        """The attributes of an append blob; ``None`` for any other path."""
+        return self.extra.append_blob if self.extra else None
 
     @property
     def properties(self) -> Mapping[str, str]:

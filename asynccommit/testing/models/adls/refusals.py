@@ -58,8 +58,12 @@ _TABLE = """
     the encryption used to encrypt the blob.
 409 BlobDoesNotUseCustomerSpecifiedEncryption The blob is not encrypted with customer specified
     encryption.
+409 BlobIsSealed The specified blob is sealed and its contents can't be modified unless the blob
+    is re-created after a delete.
 409 BlobUsesCustomerSpecifiedEncryption The blob is encrypted with customer specified encryption,
     but it was not provided in the request.
+409 BlockCountExceedsLimit The committed block count cannot exceed the maximum limit of 50,000
+    blocks.
 409 DestinationPathIsBeingDeleted The specified destination path is marked to be deleted.
 409 DirectoryNotEmpty The recursive query parameter value must be true to delete a non-empty
     directory.
@@ -67,6 +71,7 @@ _TABLE = """
 409 FilesystemBeingDeleted The specified filesystem is being deleted.
 409 InvalidAppendOperation The resource was created or modified by the Blob Service API and
     cannot be appended to by the Data Lake Storage Service API.
+409 InvalidBlobType The blob type is invalid for this operation.
 409 InvalidDestinationPath The specified path, or an element of the path, exists and its
     resource type is invalid for this operation.
 409 InvalidFlushOperation The resource was created or modified by the Blob Service API and
@@ -93,6 +98,8 @@ _TABLE = """
     explicitly and cannot be renewed.
 409 LeaseNotPresentWithLeaseOperation The lease ID is not present with the specified lease
     operation.
+412 AppendPositionConditionNotMet The append position condition specified was not met.
+412 MaxBlobSizeConditionNotMet The max blob size condition specified was not met.
 412 LeaseIdMismatch The lease ID specified did not match the lease ID for the resource.
 412 LeaseIdMissing There is currently a lease on the resource and no lease ID was specified in
     the request.

@@ -240,22 +240,6 @@ async def test_blocks_that_are_none(wire: WireClient, name: str, body: bytes) ->
     assert answer.status == 400
 
 
-async def test_append_blob_grows(wire: WireClient) -> None:
-    """Each block goes to the end, if that is where the client believes it to be."""
-    await wire.ask("PUT", "a", x_ms_blob_type="AppendBlob")
-
-    first = await wire.ask("PUT", "a", "comp=appendblock", body=b"one")
-    second = await wire.ask("PUT", "a", "comp=appendblock", body=b"two")
-    wrong = await wire.ask(
-        "PUT", "a", "comp=appendblock", body=b"x", x_ms_blob_condition_appendpos="3"
-    )
-
-    assert (first.status, first.headers["x-ms-blob-append-offset"]) == (201, "0")
-    assert second.headers["x-ms-blob-append-offset"] == "3"
-    assert wrong.brief == (412, "AppendPositionConditionNotMet")
-    assert (await wire.ask("GET", "a")).body == b"onetwo"
-
-
 async def test_copy_takes_content_and_metadata(wire: WireClient) -> None:
     """It is done when it is answered, and told until the blob is written again."""
     await wire.ask("PUT", "a", body=b"data", x_ms_meta_k="v", more=BLOB)

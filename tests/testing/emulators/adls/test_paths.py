@@ -618,9 +618,26 @@ async def test_root_has_no_properties(wire: WireClient) -> None:
     assert status.status == 200
 
 
-async def test_append_blob_is_refused(wire: WireClient) -> None:
-    """Its appends would be seen without a flush, which is not modelled."""
-    answer = await wire.ask("PUT", "a", "resource=file&blobtype=appendblob")
+async def test_append_blob_has_no_flush(wire: WireClient) -> None:
+    """Each append is seen at once and only at the end, as Hadoop's client expects."""
+    made = await wire.ask("PUT", "a", "resource=file&blobtype=appendblob")
+    first = await wire.ask("PATCH", "a", "action=append&position=0", body=b"one")
+    again = await wire.ask("PATCH", "a", "action=append&position=0", body=b"one")
+    gap = await wire.ask("PATCH", "a", "action=append&position=4", body=b"x")
+    await wire.ask("PATCH", "a", "action=append&position=3", body=b"two")
+    flushed = await wire.ask("PATCH", "a", "action=flush&position=6&close=true")
 
-    assert answer.brief == (400, "UnsupportedQueryParameter")
+    assert (made.status, first.status, flushed.status) == (201, 202, 200)
+    assert (again.brief, gap.brief) == ((400, "InvalidQueryParameterValue"),) * 2
+    assert (await wire.ask("GET", "a")).body == b"onetwo"
+
+
+async def test_kinds_of_blobs_that_are_unknown_are_refused(wire: WireClient) -> None:
+    """A file is a block blob or an append blob; a directory is never one."""
+    page = await wire.ask("PUT", "a", "resource=file&blobtype=pageblob")
+    directory = await wire.ask("PUT", "d", "resource=directory&blobtype=appendblob")
+    block = await wire.ask("PUT", "d", "comp=appendblock", body=b"x")
+
+    assert page.brief == (400, "InvalidQueryParameterValue")
+    assert (directory.status, block.brief) == (201, (409, "InvalidBlobType"))
     assert (await wire.ask("PUT", "b", "resource=file&blobtype=blockblob")).status == 201
