@@ -23,20 +23,24 @@ from asynccommit.blocking_file import BlockingFile
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.task import Task
+from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all
 from asynccommit.runtime.loop_thread import Early, submit
+from asynccommit.stores import opening
 
 __all__ = [
     "BlockingFile",
     "BlockingJob",
+    "BlockingStore",
     "BlockingTask",
     "abort_job",
     "commit_job",
     "job",
     "job_statuses",
+    "open_store",
     "plan_job",
     "resume_job",
     "rollback_job",
@@ -190,6 +194,7 @@ def _opened(
     open_: Callable[P, AbstractAsyncContextManager[T]],
     kind: Callable[[T], B],
     early_of: EarlyOf[T] | None = None,
+    name: str = "",
 ) -> Callable[P, AbstractContextManager[B]]:
     """Return the blocking form of a function that returns a context."""
 
@@ -199,7 +204,7 @@ def _opened(
         with _blocking(open_(*args, **kwargs), early_of) as inner:
             yield kind(inner)
 
-    return _ours(run, open_.__name__.removeprefix("open_"))
+    return _ours(run, name or open_.__name__.removeprefix("open_"))
 
 
 def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -263,3 +268,4 @@ abort_job = _blocks(api.abort_job)
 resume_job = _blocks(api.resume_job)
 rollback_job = _blocks(api.rollback_job)
 job_statuses = _blocks(api.job_statuses)
+open_store = _opened(opening.open_store, BlockingStore, name="open_store")

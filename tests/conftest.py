@@ -6,12 +6,15 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
+from asynccommit.runtime.background import wait_for_all
 from tests.support import selection
+from tests.support.held import HeldAccount
 
 # How long an example takes is the machine's business.
 settings.register_profile(selection.ALL, deadline=None)
@@ -56,6 +59,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:], others = selection.in_part(items, config.getoption("part"))
     if others:
         config.hook.pytest_deselected(items=others)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Let a clean-up in the background end while the test's emulator is still there."""
+    given = getattr(item, "funcargs", {}).values()
+    if not any(isinstance(value, HeldAccount) for value in given):
+        with suppress(TimeoutError):
+            wait_for_all(30)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from asynccommit.options.checked import HIDDEN, Url, checked
-from asynccommit.options.job import ATTEMPTS, RATE, rate_among
+from asynccommit.options.job import ATTEMPTS, RATE, WORKERS, rate_among
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store
@@ -24,6 +24,7 @@ async def open_store(
     storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
     rate: Annotated[float | None, RATE] = None,
     attempts: Annotated[int | None, ATTEMPTS] = None,
+    max_concurrency: Annotated[int | None, WORKERS] = None,
 ) -> AsyncIterator[Wrapped]:
     """Open the store of a URL; close it on leaving.
 
@@ -36,6 +37,7 @@ async def open_store(
         rate: maximum number of requests per second; by default that of the storage options, or no
             limit.
         attempts: how often a request is sent at most; 5 by default, over a network 12.
+        max_concurrency: maximum number of requests in flight; by default what suits the store.
 
     Raises:
         OptionError: an argument or a storage option is wrong.
@@ -50,6 +52,7 @@ async def open_store(
             rng=this_host().rng,
             rate=rate_among(given) if rate is None else rate,
             attempts=attempts,
+            in_flight=max_concurrency,
             options=given,
         ),
     )

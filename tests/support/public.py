@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "asynccommit",
+    "asynccommit.engine",
     "asynccommit.hive",
     "asynccommit.mapreduce",
     "asynccommit.simulate",

@@ -19,16 +19,16 @@ class InFlightLimit:
     def __init__(self, slots: int | None) -> None:
         if slots is not None and slots < 1:
             raise ValueError(f"slots must be at least 1, not {slots}")
-        self._slots = slots
+        self.slots = slots
 
     def __repr__(self) -> str:
-        return f"Limit({self._slots})"
+        return f"Limit({self.slots})"
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        if self._slots is None:
+        if self.slots is None:
             return call
-        slots = asyncio.Semaphore(self._slots)
+        slots = asyncio.Semaphore(self.slots)
 
         async def limited(op: Op) -> Any:
             await slots.acquire()

@@ -1,0 +1,47 @@
+"""Rename, delete and verify many files of any store, within its limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from asynccommit.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from asynccommit.engine.deletes import delete_files, delete_tree
+    from asynccommit.engine.directories import make_directories
+    from asynccommit.engine.listing import list_tree
+    from asynccommit.engine.renames import FileRename, rename_files
+    from asynccommit.engine.report import BulkError, BulkProgress, BulkReport, Failure
+    from asynccommit.engine.trees import move_tree
+    from asynccommit.engine.verification import Expected, Mismatch, VerifyReport, verify
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "deletes": ["delete_files", "delete_tree"],
+            "directories": ["make_directories"],
+            "listing": ["list_tree"],
+            "renames": ["FileRename", "rename_files"],
+            "report": ["BulkError", "BulkProgress", "BulkReport", "Failure"],
+            "trees": ["move_tree"],
+            "verification": ["Expected", "Mismatch", "VerifyReport", "verify"],
+        },
+    )
+
+__all__ = [
+    "BulkError",
+    "BulkProgress",
+    "BulkReport",
+    "Expected",
+    "Failure",
+    "FileRename",
+    "Mismatch",
+    "VerifyReport",
+    "delete_files",
+    "delete_tree",
+    "list_tree",
+    "make_directories",
+    "move_tree",
+    "rename_files",
+    "verify",
+]

@@ -1,0 +1,150 @@
+"""The blocking form of an open store and its bulk operations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from asynccommit.engine.deletes import delete_files, delete_tree
+from asynccommit.engine.directories import make_directories
+from asynccommit.engine.listing import list_tree
+from asynccommit.engine.operation import OnError
+from asynccommit.engine.renames import rename_files
+from asynccommit.engine.report import BulkReport, OnProgress
+from asynccommit.engine.trees import move_tree
+from asynccommit.engine.verification import VerifyReport, verify
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import Info
+from asynccommit.stores.policies.funnel import Wrapped
+
+_Path = str | os.PathLike[str]
+_LISTED = 1_000
+
+
+class BlockingStore:
+    """An open store whose operations block. Made by ``sync.open_store``.
+
+    See the functions of ``asynccommit.engine`` for arguments and errors. ``on_progress`` is called
+    in another thread.
+    """
+
+    def __init__(self, inner: Wrapped) -> None:
+        self._inner = inner
+
+    def __repr__(self) -> str:
+        return f"BlockingStore({self._inner.traits.name})"
+
+    def rename_files(
+        self,
+        pairs: Iterable[Sequence[Any]],
+        *,
+        replace: bool = False,
+        copy: bool = False,
+        on_error: OnError = "stop",
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Rename files, many at a time. See ``engine.rename_files``."""
+        return submit(
+            rename_files(
+                self._inner,
+                pairs,
+                replace=replace,
+                copy=copy,
+                on_error=on_error,
+                dry_run=dry_run,
+                on_progress=on_progress,
+            )
+        )
+
+    def move_tree(
+        self,
+        source: _Path,
+        dest: _Path,
+        *,
+        replace: bool = False,
+        copy: bool = False,
+        on_error: OnError = "stop",
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Move a directory and everything below it. See ``engine.move_tree``."""
+        return submit(
+            move_tree(
+                self._inner,
+                source,
+                dest,
+                replace=replace,
+                copy=copy,
+                on_error=on_error,
+                dry_run=dry_run,
+                on_progress=on_progress,
+            )
+        )
+
+    def delete_files(
+        self,
+        paths: Iterable[_Path],
+        *,
+        on_error: OnError = "stop",
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Delete files by path. See ``engine.delete_files``."""
+        return submit(
+            delete_files(
+                self._inner, paths, on_error=on_error, dry_run=dry_run, on_progress=on_progress
+            )
+        )
+
+    def delete_tree(
+        self,
+        path: _Path,
+        *,
+        on_error: OnError = "stop",
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Delete a directory and everything below it. See ``engine.delete_tree``."""
+        return submit(
+            delete_tree(
+                self._inner, path, on_error=on_error, dry_run=dry_run, on_progress=on_progress
+            )
+        )
+
+    def make_directories(
+        self,
+        paths: Iterable[_Path],
+        *,
+        on_error: OnError = "stop",
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Make directories and their parents.
+
+        See ``engine.make_directories``.
+        """
+        return submit(
+            make_directories(self._inner, paths, on_error=on_error, on_progress=on_progress)
+        )
+
+    def verify(
+        self, expected: Iterable[Sequence[Any]], *, on_progress: OnProgress | None = None
+    ) -> VerifyReport:
+        """Compare files with expectations. See ``engine.verify``."""
+        return submit(verify(self._inner, expected, on_progress=on_progress))
+
+    def list_tree(self, path: _Path) -> Iterator[Info]:
+        """Yield everything below ``path``. See ``engine.list_tree``."""
+        listing = list_tree(self._inner, path)
+
+        async def some() -> list[Info]:
+            found = list[Info]()
+            async for info in listing:
+                found.append(info)
+                if len(found) == _LISTED:
+                    break
+            return found
+
+        while found := submit(some()):
+            yield from found

@@ -1,0 +1,98 @@
+"""Make many directories, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import zip_longest
+
+from asynccommit.engine.operation import BulkOperation, OnError
+from asynccommit.engine.paths import checked_path, parent_of
+from asynccommit.engine.report import BulkReport, OnProgress
+from asynccommit.errors import StoreError
+from asynccommit.stores.base import Store
+
+_KNOWN = 65_536
+"""Directories that are remembered as made: some 10 MB."""
+
+
+async def make_directories(
+    store: Store,
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    on_error: OnError = "stop",
+    on_progress: OnProgress | None = None,
+) -> BulkReport:
+    """Make directories and their missing parents; those that exist are fine.
+
+    Only the innermost ones take a request. ``done`` of the report counts these.
+
+    Args:
+        store: the store, as ``asynccommit.open_store`` opens it.
+        paths: absolute paths; they are held in memory.
+        on_error: ``stop`` at the first failure, or ``continue`` with the others.
+        on_progress: called a few times a second, on the event loop.
+
+    Raises:
+        OptionError: a path is invalid; nothing was done.
+        BulkError: a directory could not be made, and ``on_error`` is ``stop``.
+    """
+    wanted = leaves(checked_path(path) for path in paths)
+    operation = BulkOperation("make_directories", store, on_error=on_error, on_progress=on_progress)
+    operation.total = len(wanted)
+
+    async def make(path: str) -> None:
+        try:
+            await store.mkdir(path)
+        except StoreError as error:
+            operation.fail(path, "", error)
+        else:
+            operation.finish()
+
+    await operation.each(wanted, make)
+    return operation.result()
+
+
+def leaves(paths: Iterable[str]) -> list[str]:
+    """Return the paths that are not parents of another one, sorted."""
+    found = sorted({*paths}, key=lambda path: path.split("/"))
+    return [
+        path
+        for path, after in zip_longest(found, found[1:], fillvalue="")
+        if not after.startswith(path if path == "/" else f"{path}/")
+    ]
+
+
+class Parents:
+    """Makes the directories of destinations, each once.
+
+    Nothing is made on a store where directories exist with their files.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._making: dict[str, asyncio.Lock] = {}
+
+    async def make(self, dest: str) -> None:
+        """Ensure that the directory of ``dest`` was made by this object."""
+        parent = parent_of(dest)
+        if parent == "/" or parent in self._known or not self._store.traits.directories:
+            return
+        lock = self._making.setdefault(parent, asyncio.Lock())
+        async with lock:
+            if parent not in self._known:
+                await self._store.mkdir(parent)
+                self._remember(parent)
+        self._making.pop(parent, None)
+
+    def forget(self, dest: str) -> None:
+        """Make the directory of ``dest`` again when it is needed."""
+        self._known.pop(parent_of(dest), None)
+
+    def _remember(self, parent: str) -> None:
+        self._known[parent] = None
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
