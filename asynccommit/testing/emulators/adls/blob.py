@@ -304,6 +304,16 @@ class Blob:
         if node.append_blob is not None:
             raise refusal("InvalidBlobType")
 
+    def _blob(self, call: AdlsCall) -> Node:
+        """Return what is at a path.
+
+        The virtual directories of flat accounts are not blobs.
+        """
+        node = self._accounts[call.account].head(call.filesystem, call.path)
+        if node.virtual:
+            raise refusal("PathNotFound")
+        return node
+
     def _committed(self, call: AdlsCall) -> bytes | None:
         """Return the present content, for the blocks that stay.
 
@@ -317,7 +327,7 @@ class Blob:
 
     def blocks(self, call: AdlsCall) -> bytes:
         """Return the blocks of a blob, committed or not."""
-        node = self._accounts[call.account].head(call.filesystem, call.path)
+        node = self._blob(call)
         self._check_block_blob(call)
         body = block_list(*self._blocks.known(call, node.etag))
         return self._wire.answer(call, 200, identity(node) + _XML, body)
@@ -325,6 +335,7 @@ class Blob:
     def head(self, call: AdlsCall) -> bytes:
         """Return a blob's properties, with its copy source until it is rewritten."""
         account = self._accounts[call.account]
+        self._blob(call)
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
         etag, copied = self._copies.get((call.account, call.filesystem, call.path), ("", ""))
         lines = status_lines(account, node, call.headers)
@@ -333,14 +344,17 @@ class Blob:
 
     def read(self, call: AdlsCall) -> bytes:
         """Return a blob's bytes, or a range of them."""
+        self._blob(call)
         return answer_read(self._accounts[call.account], self._wire, call)
 
     def lease(self, call: AdlsCall) -> bytes:
         """Acquire, renew, change, release or break the lease of a blob."""
+        self._blob(call)
         return answer_lease(self._accounts[call.account], self._wire, call)
 
     def set_metadata(self, call: AdlsCall) -> bytes:
         """Replace the metadata of a blob."""
+        self._blob(call)
         node = self._accounts[call.account].set_properties(
             call.filesystem,
             call.path,
@@ -351,6 +365,7 @@ class Blob:
 
     def set_headers(self, call: AdlsCall) -> bytes:
         """Set the headers that a blob is served with."""
+        self._blob(call)
         node = self._accounts[call.account].set_properties(
             call.filesystem,
             call.path,
@@ -370,12 +385,16 @@ class Blob:
         return self._wire.answer(call, 200, identity(node))
 
     def delete(self, call: AdlsCall) -> bytes:
-        """Delete a blob or an empty directory."""
+        """Delete a blob or an empty directory.
+
+        In a flat account the marker of a directory goes, and the blobs in the directory stay.
+        """
         account, where = self._accounts[call.account], (call.filesystem, call.path)
         wanted = sent.conditions(call.headers)
-        if not account.hns and account.head(*where).children:
-            raise refusal("PathNotFound")  # in a flat account, a name that others begin with
-        account.delete(*where, conditions=wanted)
+        if not account.hns and self._blob(call).children:
+            account.set_properties(*where, {}, headers={}, conditions=wanted).more().virtual = True
+        else:
+            account.delete(*where, conditions=wanted)
         return self._wire.answer(call, 202, "x-ms-delete-type-permanent: true\r\n")
 
 

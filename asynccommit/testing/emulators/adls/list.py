@@ -61,7 +61,7 @@ def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
     entries, token = _page(account, call, directory, recursive=not delimiter)
     with_metadata = "metadata" in query.get("include", "").split(",")
     shown = "".join(
-        _prefix(name) if delimiter and node.is_dir else _blob(account, name, node, with_metadata)
+        _entry(account, name, node, delimiter, with_metadata)
         for name, node in entries
         if name.startswith(prefix) or not start
     )
@@ -95,6 +95,19 @@ def _start(call: AdlsCall, directory: str) -> str | None:
     if start.startswith(base):
         return start[len(base) :].strip("/") or None
     return None if start < base else "\U0010ffff"
+
+
+def _entry(account: AdlsAccount, name: str, node: Node, delimiter: str, with_metadata: bool) -> str:
+    """Return a path in a listing.
+
+    In a flat account a directory is a prefix of names, and a blob only if it was made as one.
+    """
+    if not node.is_dir or (account.hns and not delimiter):
+        return _blob(account, name, node, with_metadata)
+    if account.hns:
+        return _prefix(name)
+    marker = "" if node.virtual else _blob(account, name, node, with_metadata)
+    return marker + (_prefix(name) if delimiter and node.children else "")
 
 
 def _prefix(name: str) -> str:

@@ -48,6 +48,7 @@ from asynccommit.testing.models.adls.nodes import (
     find,
     link,
     unlink,
+    unlink_virtual,
 )
 from asynccommit.testing.models.adls.refusals import Refusal, refusal
 from asynccommit.testing.models.adls.renames import (
@@ -131,7 +132,7 @@ class AdlsAccount(Filesystems):
             raise refusal("PathConflict")
         node = parent.children.get(name)
         if node is not None or conditions is not NO_CONDITIONS:
-            check_place(node, conditions)
+            check_place(None if node is not None and node.virtual else node, conditions)
             check_held(None if node is None else node.lease, conditions.lease, now)
         if node is None:
             node = Node({} if directory else None, self._tick(now), now, token)
@@ -323,6 +324,7 @@ class AdlsAccount(Filesystems):
         node.token = token
         if not self.hns:
             self._touch(node, now)
+            unlink_virtual(source_root, source)
         return node
 
     def delete(
@@ -353,6 +355,8 @@ class AdlsAccount(Filesystems):
             if node.children:
                 return listing.encode_token("delete", path)
         unlink(parent, name)
+        if not self.hns:
+            unlink_virtual(root, path)
         return None
 
     # --- leases, properties, access control ----------------------------------------------------
@@ -529,6 +533,8 @@ class AdlsAccount(Filesystems):
                 made = Node({}, self._tick(now), now)
                 if node.extra is not None:
                     access.dress(made, None, node)
+                if not self.hns:
+                    made.more().virtual = True
                 link(node, name, made)
             node = node.children[name]
         return node
@@ -541,5 +547,7 @@ class AdlsAccount(Filesystems):
             node.chunks, node.pending, node.size = (), None, 0
             node.extra = None
             node.created = now
+        elif node.virtual:
+            node.more().virtual = False
         node.token = token
         self._touch(node, now)

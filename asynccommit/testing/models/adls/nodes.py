@@ -76,6 +76,7 @@ class Extra:
         "owner",
         "permissions",
         "properties",
+        "virtual",
     )
 
     def __init__(self) -> None:
@@ -88,6 +89,7 @@ class Extra:
         self.owner = SUPERUSER
         self.permissions: str | None = None
         self.properties: Mapping[str, str] = _NOTHING
+        self.virtual = False
 
 
 class Node:
@@ -148,6 +150,14 @@ class Node:
     def is_dir(self) -> bool:
         """Return whether this is a directory."""
         return self.children is not None
+
+    @property
+    def virtual(self) -> bool:
+        """Return whether this directory is only a prefix of names.
+
+        Flat accounts have such directories.
+        """
+        return self.extra is not None and self.extra.virtual
 
     @property
     def etag(self) -> str:
@@ -276,6 +286,15 @@ def unlink(directory: Node, name: str) -> None:
     assert directory.children is not None
     del directory.children[name]
     directory.names = None
+
+
+def unlink_virtual(root: Node, path: str) -> None:
+    """Remove the empty virtual directories above ``path``."""
+    while path := path.rpartition("/")[0]:
+        node, parent = find(root, path), find(root, path.rpartition("/")[0])
+        if node is None or parent is None or node.children or not node.virtual:
+            return
+        unlink(parent, path.rpartition("/")[2])
 
 
 def check_path(path: str) -> None:

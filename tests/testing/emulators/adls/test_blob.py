@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -372,12 +373,76 @@ async def test_plus_in_a_signed_query_is_a_space(wire: WireClient) -> None:
     assert _names(answer) == ["h x/f"]
 
 
-async def test_virtual_directory_of_a_flat_account_is_no_blob() -> None:
-    """Its name cannot be deleted while others begin with it."""
+@pytest.fixture
+async def flat() -> AsyncIterator[WireClient]:
+    """A client of a flat account with the blob ``d/e/f``."""
     async with AdlsEmulator(hns=False) as emulator, WireClient(emulator) as wire:
         emulator.model.create_filesystem("data")
-        await wire.make("d/f")
-        gone = await wire.ask("DELETE", "d", more=AGENT)
+        await wire.ask("PUT", "d/e/f", body=b"data", more=BLOB)
+        yield wire
 
-        assert gone.brief == (404, "BlobNotFound")
-        assert (await wire.ask("DELETE", "d/f", more=AGENT)).status == 202
+
+@pytest.mark.parametrize(
+    "method, query",
+    [
+        ("HEAD", ""),
+        ("GET", ""),
+        ("GET", "comp=metadata"),
+        ("GET", "comp=blocklist"),
+        ("PUT", "comp=metadata"),
+        ("PUT", "comp=properties"),
+        ("PUT", "comp=lease"),
+        ("DELETE", ""),
+    ],
+)
+async def test_virtual_directory_of_a_flat_account_is_no_blob(
+    flat: WireClient, method: str, query: str
+) -> None:
+    """A name that others begin with is not found, and the blobs stay."""
+    for path in ("d", "d/e"):
+        answer = await flat.ask(method, path, query, x_ms_lease_action="break", more=AGENT)
+        assert answer.brief == (404, "BlobNotFound")
+
+    assert (await flat.ask("GET", "d/e/f", more=AGENT)).body == b"data"
+    assert (await flat.head("d")).headers["x-ms-resource-type"] == "directory"
+
+
+async def test_virtual_directory_is_listed_as_a_prefix(flat: WireClient) -> None:
+    """Without a delimiter only blobs are listed; with the last blob the prefix is gone."""
+    listing = "restype=container&comp=list"
+    every = await flat.ask("GET", "", listing)
+    here = await flat.ask("GET", "", f"{listing}&delimiter=%2F")
+    deleted = await flat.ask("DELETE", "d/e/f", more=AGENT)
+    after = await flat.ask("GET", "", f"{listing}&delimiter=%2F")
+
+    assert _names(every) == ["d/e/f"]
+    assert (_names(here), _names(here, "BlobPrefix")) == ([], ["d/"])
+    assert deleted.status == 202
+    assert (_names(after), _names(after, "BlobPrefix")) == ([], [])
+    assert (await flat.head("d")).brief == (404, "PathNotFound")
+
+
+async def test_marker_makes_a_directory_a_blob(flat: WireClient) -> None:
+    """In a flat account it is a blob beside the prefix, and can be deleted without the others."""
+    marker = {"x-ms-blob-type": "BlockBlob", "x-ms-meta-hdi_isfolder": "true"}
+    place = f"/{flat.emulator.account}/data/d"
+    made = await flat.send("PUT", place, headers=marker | {"If-None-Match": "*"})
+    told = await flat.ask("HEAD", "d", more=AGENT)
+    listing = "restype=container&comp=list&delimiter=%2F"
+    before = await flat.ask("GET", "", listing)
+    deleted = await flat.ask("DELETE", "d", more=AGENT)
+    gone = await flat.ask("HEAD", "d", more=AGENT)
+
+    assert (made.status, told.headers["x-ms-meta-hdi_isfolder"]) == (201, "true")
+    assert (_names(before), _names(before, "BlobPrefix")) == (["d"], ["d/"])
+    assert (deleted.status, gone.brief) == (202, (404, "BlobNotFound"))
+    assert (await flat.ask("GET", "d/e/f", more=AGENT)).body == b"data"
+
+
+async def test_rename_of_the_last_blob_removes_its_prefix(flat: WireClient) -> None:
+    """A directory that was made stays; one that was only a prefix goes with its last blob."""
+    await flat.mkdir("made")
+    await flat.rename("d/e/f", "made/f")
+    await flat.ask("DELETE", "made/f", more=AGENT)
+
+    assert await flat.names() == ["made"]
