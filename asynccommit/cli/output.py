@@ -34,6 +34,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from asynccommit.engine.report import BulkError
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
@@ -147,7 +148,15 @@ def exit_code(error: BaseException) -> Exit:
     """Return how the command ends after this error."""
     if isinstance(error, Stopped):
         return error.code
+    if isinstance(error, BulkError):
+        report = error.report
+        changed = (report.done or report.directories) and not report.dry_run
+        return Exit.FAILED if changed else _refusal(exit_code(error.cause))
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), Exit.FAILED)
+
+
+def _refusal(code: Exit) -> Exit:
+    return Exit.REFUSED if code is Exit.FAILED else code
 
 
 @contextmanager
@@ -176,6 +185,8 @@ def _message(error: BaseException) -> str:
 def _details(error: BaseException) -> dict[str, Any]:
     if isinstance(error, UnfinishedError):
         return {"job_id": error.job_id, "stage": error.stage, "jobs": list(error.jobs)}
+    if isinstance(error, BulkError):
+        return {"report": error.report.to_json()}
     if isinstance(error, CommitError):
         failures = [redact(f"{type(cause).__name__}: {cause}") for cause in error.failures]
         return {"job_id": error.job_id, "stage": error.stage, "failures": failures}

@@ -45,6 +45,21 @@ def stoppable(layout: Layout, storage: StorageOptions = None) -> Iterator[None]:
 
 
 @contextmanager
+def resumable(advice: str = "") -> Iterator[None]:
+    """End the block, and what it submitted, on Ctrl-C or SIGTERM.
+
+    ``advice`` says how the work is finished. Raises ``Stopped``.
+    """
+    try:
+        with _terminable():
+            yield
+    except (KeyboardInterrupt, Terminated) as error:
+        code = Exit.TERMINATED if isinstance(error, Terminated) else Exit.INTERRUPTED
+        text = f"; {advice}" if advice else ""
+        raise Stopped(code, f"{code.name.lower()}{text}") from error
+
+
+@contextmanager
 def _terminable() -> Iterator[None]:
     """Raise ``Terminated`` for SIGTERM instead of ending the process."""
     if threading.current_thread() is not threading.main_thread():

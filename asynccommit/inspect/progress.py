@@ -41,6 +41,10 @@ STAGES = {
     "job_stage_save_success_marker": "write _SUCCESS",
     "job_stage_cleanup": "clean up",
     "job_stage_abort": "abort",
+    "rename_files": "move",
+    "move_tree": "move",
+    "delete_files": "delete",
+    "delete_tree": "delete",
 }
 """Hadoop's name of a stage -> the name that is shown."""
 
@@ -163,7 +167,8 @@ def describe(progress: Progress, began: float, silent: float = 0.0) -> str:
     if silent >= 2:
         parts.append(f"no progress for {show_seconds(silent)}")
     running = show_seconds(progress.seconds + silent)
-    return f"job {plain(progress.job_id)}, {running}: {', '.join(parts)}"
+    name = f"job {plain(progress.job_id)}, " if progress.job_id else ""
+    return f"{name}{running}: {', '.join(parts)}"
 
 
 def _amount(progress: Progress) -> str:

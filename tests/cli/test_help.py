@@ -19,8 +19,8 @@ DENIED = (
     *("Whose", "is wanted"),
 )
 VERB = re.compile(
-    r"(Abort|Check|Clean up|Commit|Compare|Delete|Finish|List|Predict|Repair|Serve|Show|Take over"
-    r"|Write)\b"
+    r"(Abort|Check|Clean up|Commit|Compare|Delete|Finish|List|Move|Predict|Repair|Serve|Show"
+    r"|Take over|Write)\b"
 )
 
 

@@ -1,0 +1,181 @@
+"""Read the files that a command names, and open their store."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import TextIO, TypeVar
+
+from asynccommit.cli.arguments import absolute, pairs
+from asynccommit.cli.output import Output
+from asynccommit.cli.signals import resumable
+from asynccommit.commit.meter import OnProgress, Progress
+from asynccommit.engine.listing import list_tree
+from asynccommit.engine.renames import find
+from asynccommit.engine.report import BulkProgress
+from asynccommit.errors import NotFoundError, OptionError
+from asynccommit.inspect.progress import console_progress
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import Info
+from asynccommit.stores.opening import open_store
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import Address
+
+T = TypeVar("T")
+OnBulk = Callable[[BulkProgress], object]
+
+_WILD = frozenset("*?[")
+_STANDARD_INPUT = "-"
+_READ_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileCall:
+    """The command line of a command on files.
+
+    Attributes:
+        place: the directory, file or pattern.
+        storage: options of the store.
+        rate: maximum number of requests a second.
+        workers: maximum number of requests in flight.
+        output: where results go.
+    """
+
+    place: Address
+    storage: dict[str, str]
+    rate: float | None
+    workers: int | None
+    output: Output
+
+    def run(self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], advice: str = "") -> T:
+        """Run a step on the open store, with its progress shown.
+
+        Args:
+            step: given the store and ``on_progress``.
+            advice: how to finish what a signal has cut short.
+        """
+        shown = console_progress(quiet=self.output.quiet)
+        with resumable(advice), shown as on_progress:
+            return submit(self._run(step, _translated(on_progress)))
+
+    async def _run(self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], on_bulk: OnBulk) -> T:
+        async with open_store(
+            self.place,
+            storage_options=self.storage,
+            rate=self.rate,
+            max_concurrency=self.workers,
+        ) as store:
+            return await step(store, on_bulk)
+
+
+def read_file_call(
+    url: str,
+    storage: Sequence[str] | None,
+    output: Output,
+    *,
+    rate: float | None = None,
+    workers: int | None = None,
+) -> FileCall:
+    """Read the command line of a command on files.
+
+    Raises ``OptionError`` and ``UrlError``.
+    """
+    return FileCall(absolute(url), pairs("-s", storage), rate, workers, output)
+
+
+def second_place(first: Address, url: str, into: str = "") -> Address:
+    """Read a destination in the same store.
+
+    One that ends with a slash is a directory to move into.
+
+    Args:
+        first: the source.
+        url: the destination.
+        into: the name that the source gets in a directory.
+
+    Raises ``OptionError`` for another store.
+    """
+    dest = absolute(url)
+    if not first.same_store(dest):
+        raise OptionError(f"{first} and {dest} are in different stores: copy the files instead")
+    return dest.child(into) if into and url.endswith("/") else dest
+
+
+def is_pattern(place: Address) -> bool:
+    """Return whether a path has wildcards."""
+    return not _WILD.isdisjoint(place.path)
+
+
+def fixed_part(place: Address) -> str:
+    """Return the directory above the first wildcard of a pattern."""
+    parts = place.path.split("/")
+    first = next(number for number, part in enumerate(parts) if not _WILD.isdisjoint(part))
+    return "/".join(parts[:first]) or "/"
+
+
+async def matching(store: Wrapped, place: Address) -> AsyncIterator[Info]:
+    """Yield the files that match a pattern; ``*`` matches ``/`` as well.
+
+    Raises ``NotFoundError`` if there is none.
+    """
+    found = False
+    async for info in list_tree(store, fixed_part(place)):
+        if not info.is_dir and fnmatchcase(info.path, place.path):
+            found = True
+            yield info
+    if not found:
+        raise NotFoundError("list", place.path, "no file matches")
+
+
+async def is_literal(store: Wrapped, place: Address) -> bool:
+    """Return whether a path has no wildcards, or exists with them."""
+    return not is_pattern(place) or await find(store, place.path) is not None
+
+
+def read_lines(name: str) -> Iterator[str]:
+    """Yield the lines of a file, without those that are empty.
+
+    ``-`` is standard input.
+
+    Raises ``OptionError`` if the file cannot be read.
+    """
+    with ExitStack() as stack:
+        try:
+            stream: TextIO = (
+                sys.stdin
+                if name == _STANDARD_INPUT
+                else stack.enter_context(open(name, encoding="utf-8"))
+            )
+            for line in stream:
+                if text := line.rstrip("\r\n"):
+                    yield text
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"--from-file {name}: {error}") from error
+
+
+async def read_lines_aside(name: str) -> AsyncIterator[str]:
+    """Yield the same lines, read by a thread."""
+    lines = read_lines(name)
+    while batch := await asyncio.to_thread(lambda: list(islice(lines, _READ_AT_ONCE))):
+        for line in batch:
+            yield line
+
+
+def below(directory: str, name: str) -> str:
+    """Return the path of a name that is relative to a directory."""
+    top = "" if directory == "/" else directory
+    return f"{top}/{name}"
+
+
+def _translated(on_progress: OnProgress) -> OnBulk:
+    def tell(progress: BulkProgress) -> None:
+        on_progress(
+            Progress("", progress.operation, progress.done, progress.total, progress.seconds)
+        )
+
+    return tell
