@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, gcs, local, memory, overhead, s3, sink, source, table
+from bench import adls, bulk, gcs, local, memory, overhead, s3, sink, source, table
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
 from bench.s3 import table as s3_table
@@ -23,11 +23,12 @@ from bench.sink import table as sink_table
 from bench.source import table as source_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("local", "overhead", "memory", "adls", "gcs", "s3", "sink", "source")
+PARTS = ("local", "overhead", "memory", "adls", "gcs", "s3", "bulk", "sink", "source")
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
     **{f"gcs-{row}": ("gcs", row) for row in gcs.ROWS},
     **{f"s3-{row}": ("s3", row) for row in s3.ROWS},
+    **{f"bulk-{row}": ("bulk", row) for row in bulk.ROWS},
     **{f"sink-{row}": ("sink", row) for row in sink.ROWS},
 }
 """Name of one row alone -> its part, and its name there."""
@@ -54,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         "s3": lambda: s3.run(
             parts["s3"] or s3.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
+        "bulk": lambda: bulk.run(parts["bulk"] or bulk.ROWS, quick=asked.quick, say=_say),
         "sink": lambda: sink.run(
             parts["sink"] or sink.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
@@ -78,6 +80,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "adls": adls_table.lines,
     "gcs": gcs_table.lines,
     "s3": s3_table.lines,
+    "bulk": bulk.lines,
     "sink": sink_table.lines,
     "source": source_table.lines,
 }

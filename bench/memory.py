@@ -36,14 +36,14 @@ def measure(shape: trees.Shape) -> dict[str, Any]:
     submit(noop.commit(noop.NoopStore(WARM, keep=False)))
     store = noop.NoopStore(shape, keep=False)
     gc.collect()
-    before, begin = _memory("VmRSS"), time.perf_counter()
+    before, begin = memory("VmRSS"), time.perf_counter()
     report = submit(noop.commit(store))
     elapsed = time.perf_counter() - begin
     return {
         "files": shape.total,
         "manifests": shape.tasks,
         "manifest_megabytes": len(trees.manifest(noop.DEST, shape, 0)) * shape.tasks / 1e6,
-        "peak_growth_megabytes": _memory("VmHWM") - before,
+        "peak_growth_megabytes": memory("VmHWM") - before,
         "target_megabytes": TARGET_MEGABYTES,
         "seconds": elapsed,
         "seconds_of_the_bench_itself": store.making,
@@ -51,7 +51,7 @@ def measure(shape: trees.Shape) -> dict[str, Any]:
     }
 
 
-def _memory(field: str) -> float:
+def memory(field: str) -> float:
     """Return resident memory in MB: as of now (``VmRSS``) or its peak (``VmHWM``)."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
