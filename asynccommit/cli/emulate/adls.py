@@ -13,7 +13,6 @@ from asynccommit.cli.arguments import reporting
 from asynccommit.cli.emulate import certificates
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output
-from asynccommit.errors import OptionError
 
 if TYPE_CHECKING:
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
@@ -96,25 +95,18 @@ def _make(
     settings: Settings, port: int, address: str, seed: int, tls: bool | list[str]
 ) -> AdlsEmulator:
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-    from asynccommit.testing.models.adls.account import Refusal
 
-    emulator = AdlsEmulator(
+    return AdlsEmulator(
         port=port,
         address=address,
         accounts=settings.accounts,
+        filesystems=settings.filesystems,
         hns=not settings.flat,
         climate=settings.climate,
         pages=settings.pages,
         tls=tls,
         seed=seed,
     )
-    for name in dict.fromkeys(settings.filesystems):
-        for model in emulator.accounts.values():
-            try:
-                model.create_filesystem(name)
-            except Refusal as error:
-                raise OptionError(f"filesystem {name!r}: {error.message}") from error
-    return emulator
 
 
 def _facts(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> dict[str, Any]:

@@ -203,8 +203,8 @@ class Blob:
         """Write a whole blob, create one to append to, or copy one."""
         if "x-ms-copy-source" in call.headers:
             return self._copy(call)
-        kind = call.headers.get("x-ms-blob-type", "")
-        if kind not in ("BlockBlob", "AppendBlob"):
+        kind = call.headers.get("x-ms-blob-type", "").lower()
+        if kind not in ("blockblob", "appendblob"):
             raise refusal("InvalidHeaderValue" if kind else "MissingRequiredHeader")
         data, md5 = call.request.body, sent.content_md5(call.headers)
         if md5 is not None and hashlib.md5(data, usedforsecurity=False).digest() != md5:
@@ -219,7 +219,7 @@ class Blob:
                 attributes=attributes,
             )
             return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
-        if kind == "BlockBlob":
+        if kind == "blockblob":
             attributes = _with_md5(attributes or Attributes(), data)
         else:
             check_new(call)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Refusal
+from asynccommit.testing.models.adls.refusals import refusal
 
 Query = Mapping[str, str]
 
@@ -158,8 +159,11 @@ def number(query: Query, key: str, default: int | None = None) -> int | None:
     value = query.get(key, "")
     if not value:
         return default
-    if not (value.isascii() and value.isdigit() and len(value) < 19):
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
         raise bad_parameter(key, value)
+    if value.startswith("-"):
+        raise refusal("OutOfRangeQueryParameterValue")
     return int(value)
 
 

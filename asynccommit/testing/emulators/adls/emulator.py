@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Keyring
 from asynccommit.testing.emulators.adls.blob import Blob
@@ -45,6 +46,7 @@ class AdlsEmulator(Emulator):
         port: port to listen on; 0 for any free port.
         address: network interface, loopback by default.
         accounts: account name -> key; ``url`` and similar properties refer to the first.
+        filesystems: names of the initial filesystems of every account.
         hns: whether the accounts have a hierarchical namespace.
         climate: initial latency, faults and request limit.
         pages: limits that split listings and long operations into several requests.
@@ -53,6 +55,9 @@ class AdlsEmulator(Emulator):
             or a list of further host names of one.
         seed: random seed of the faults.
         host: source of time and ids.
+
+    Raises:
+        OptionError: the name of a filesystem is invalid.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class AdlsEmulator(Emulator):
         port: int = 0,
         address: str = "127.0.0.1",
         accounts: Mapping[str, str] | None = None,
+        filesystems: Iterable[str] = (),
         hns: bool = True,
         climate: Climate | None = None,
         pages: store.AdlsLimits | None = None,
@@ -81,6 +87,7 @@ class AdlsEmulator(Emulator):
             seed=seed,
             hosts=[f"{name}.{domain}" for name in keys for domain in _DOMAINS],
         )
+        self._filesystems = tuple(dict.fromkeys(filesystems))
         self._hns = hns
         self._pages = pages or store.AdlsLimits()
         self.keyring = Keyring(keys)
@@ -92,7 +99,7 @@ class AdlsEmulator(Emulator):
         self.reset()
 
     def reset(self) -> None:
-        """Delete all stored data and statistics; restore the initial weather."""
+        """Delete all data and statistics; restore initial weather and filesystems."""
         for name in self.keyring.keys:
             self.accounts[name] = store.AdlsAccount(
                 name,
@@ -101,6 +108,8 @@ class AdlsEmulator(Emulator):
                 hns=self._hns,
                 limits=self._pages,
             )
+            for filesystem in self._filesystems:
+                _create(self.accounts[name], filesystem)
         self._blob.reset()
         self._answers.clear()
         self.weather = self.fresh_weather()
@@ -190,6 +199,13 @@ class AdlsEmulator(Emulator):
             return route.handler(call)
         except store.Refusal as error:
             return self.wire.refusal(call.request, error, blob=call.blob)
+
+
+def _create(account: store.AdlsAccount, filesystem: str) -> None:
+    try:
+        account.create_filesystem(filesystem)
+    except store.Refusal as error:
+        raise OptionError(f"filesystem {filesystem!r}: {error.message}") from error
 
 
 def _needs_key(call: AdlsCall) -> bool:

@@ -20,7 +20,7 @@ async def append(wire: WireClient, data: bytes, **headers: str) -> Answer:
 
 async def test_append_says_where_the_block_is(wire: WireClient) -> None:
     """The answer has its offset and the number of blocks, and so has a later status."""
-    await wire.ask("PUT", "a", x_ms_meta_k="v", more=NEW)
+    await wire.ask("PUT", "a", x_ms_meta_k="v", x_ms_blob_type="appendblob")  # as Hadoop has it
     answers = [await append(wire, data) for data in (b"one", b"four", b"!")]
     told = await wire.ask("HEAD", "a", more=AGENT)
     listed = await wire.ask("GET", "", "restype=container&comp=list")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
+from asynccommit.errors import OptionError
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from tests.testing.emulators.adls.client import WireClient
 
@@ -85,6 +88,21 @@ async def test_probe_of_a_hierarchical_namespace(wire: WireClient) -> None:
 
     assert answer.status == slash.status == 200
     assert answer.headers["x-ms-acl"] == "user::rwx,group::r-x,other::---"
+
+
+async def test_initial_filesystems_are_there_after_a_reset() -> None:
+    """Every account has them; what was made later is gone, and a wrong name is refused."""
+    accounts = {"one": "a2V5", "two": "a2V5"}
+    emulator = AdlsEmulator(accounts=accounts, filesystems=["data", "data"])
+    emulator.model.create_filesystem("other")
+    emulator.model.create("data", "file")
+    emulator.reset()
+
+    for model in emulator.accounts.values():
+        assert [found.name for found in model.list_filesystems()[0]] == ["data"]
+        assert model.list("data").entries == []
+    with pytest.raises(OptionError, match="filesystem 'A'"):
+        AdlsEmulator(filesystems=["A"])
 
 
 async def test_probe_of_a_flat_namespace() -> None:

@@ -317,7 +317,8 @@ async def test_listing_comes_in_pages(wire: WireClient) -> None:
         ("recursive=true&continuation=%3D%3D", (400, "InvalidQueryParameterValue")),
         ("recursive=maybe", (400, "InvalidQueryParameterValue")),
         ("recursive=true&maxResults=0", (400, "OutOfRangeQueryParameterValue")),
-        ("recursive=true&maxResults=-1", (400, "InvalidQueryParameterValue")),
+        ("recursive=true&maxResults=-1", (400, "OutOfRangeQueryParameterValue")),
+        ("recursive=true&maxResults=x", (400, "InvalidQueryParameterValue")),
         ("", (400, "MissingRequiredQueryParameter")),
     ],
 )
