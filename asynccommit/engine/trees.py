@@ -70,7 +70,10 @@ async def move_tree(
         "move_tree", store, on_error=on_error, dry_run=dry_run, on_progress=on_progress
     )
     mover = Mover(operation, replace=replace)
-    if store.traits.atomic_directory_rename:
+    info = await store.head(old)  # the first request of a store may tell its traits
+    if not info.is_dir:
+        await mover.move([FileRename(old, new, info.etag, info.size)])
+    elif store.traits.atomic_directory_rename:
         await _Merge(operation, mover).move(old, new)
     else:
         await _move_listed(operation, mover, old, new)
@@ -79,28 +82,20 @@ async def move_tree(
 
 async def _move_listed(operation: BulkOperation, mover: Mover, old: str, new: str) -> None:
     """Rename every listed file, then move directories without files."""
-    store, directories, seen = operation.store, list[Info](), False
+    store, directories = operation.store, list[Info]()
 
     async def files() -> AsyncIterator[FileRename]:
-        nonlocal seen
         async for info in list_tree(store, old):
-            seen = True
             if info.is_dir:
                 directories.append(info)
             else:
                 yield FileRename(info.path, new + info.path[len(old) :], info.etag, info.size)
 
     await mover.move(files())
-    if not seen:
-        await _move_file(mover, await store.head(old), new)
-    elif directories and not operation.dry_run and not operation.has_failed:
+    if directories and not operation.dry_run and not operation.has_failed:
         empty = leaves(new + info.path[len(old) :] for info in directories)
         await for_each(empty, store.mkdir, workers=operation.workers)
         await remove_directories(store, directories)
-
-
-async def _move_file(mover: Mover, info: Info, new: str) -> None:
-    await mover.move([FileRename(info.path, new, info.etag, info.size)])
 
 
 class _Pair(NamedTuple):
@@ -133,14 +128,7 @@ class _Merge:
         self._merged: list[str] = []
 
     async def move(self, old: str, new: str) -> None:
-        """Move what is at ``old`` to ``new``.
-
-        Raises ``NotFoundError`` if nothing is there.
-        """
-        info = await self._store.head(old)
-        if not info.is_dir:
-            await _move_file(self._mover, info, new)
-            return
+        """Move the directory ``old`` to ``new``."""
         found = _Found(missing=[_Pair(old, new)])
         if await find(self._store, new) is not None:
             found = _Found(both=[_Pair(old, new)])
