@@ -17,6 +17,9 @@ from asynccommit.stores.registry import STORES
 
 T = TypeVar("T")
 
+# Spark's own committers know HDFS: there this package commits only what it is asked to.
+_SCHEMES = tuple(scheme for scheme in STORES if scheme not in ("hdfs", "viewfs"))
+
 __all__ = [
     "configure",
     "is_active",
@@ -36,7 +39,7 @@ def configure(
     target: T,
     *,
     unsupported_scheme: str = "delegate",
-    schemes: Sequence[str] = tuple(STORES),
+    schemes: Sequence[str] = _SCHEMES,
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
     conf: Mapping[str, str | float] | None = None,
@@ -54,7 +57,8 @@ def configure(
         target: ``SparkSession.builder``, or a classic session.
         unsupported_scheme: what a write to a scheme without a store does: ``"delegate"`` leaves it
             to Spark's own protocol with a warning, ``"refuse"`` fails it.
-        schemes: the schemes to commit here.
+        schemes: the schemes to commit here; by default all that have a store, except ``hdfs`` and
+            ``viewfs``.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 _NEAR, _FAR = 5, 12  # attempts
 _ADLS = "asynccommit.stores.adls.store.AdlsStore"
 _GCS = "asynccommit.stores.gcs.store.GcsStore"
+_HDFS = "asynccommit.stores.hdfs.store.HdfsStore"
 _S3 = "asynccommit.stores.s3.store.S3Store"
 
 _GONE = {"s3n": "Hadoop has removed this connector; use s3a://BUCKET/PATH for the same objects"}
@@ -51,8 +52,10 @@ STORES: Mapping[str, str] = MappingProxyType(
         "az": _ADLS,
         "gs": _GCS,
         "gcs": _GCS,
+        "hdfs": _HDFS,
         "s3": _S3,
         "s3a": _S3,
+        "viewfs": _HDFS,
     }
 )
 """Scheme -> dotted name of the class, which is imported when a store of it is opened."""

@@ -461,7 +461,7 @@ def test_relative_path_is_from_here(
     assert absolute("./..").path == str(tmp_path.parent)
 
 
-@pytest.mark.parametrize("url", ["hdfs://nn/table", "http:/x", "file:relative", "", "/a\0b"])
+@pytest.mark.parametrize("url", ["ofs://om/table", "http:/x", "file:relative", "", "/a\0b"])
 def test_unreadable_url_is_usage(command: Command, url: str) -> None:
     """A URL that has no store, or cannot be read, is a usage error with one message."""
     error = command.json("commit", url, "--trust-manifests")

@@ -52,7 +52,7 @@ async def test_requests_are_retried_and_limited(tmp_path: Path) -> None:
     [
         ("relative", {}, UrlError),
         (7, {}, UrlError),
-        ("hdfs://data/t", {}, UnsupportedError),
+        ("ofs://data/t", {}, UnsupportedError),
         ("/t", {"rate": -1}, OptionError),
         ("/t", {"attempts": 0}, OptionError),
         ("/t", {"storage_options": {"fs.azure.io.rate.limit": "x"}}, OptionError),

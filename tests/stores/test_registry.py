@@ -114,7 +114,7 @@ def test_a_dry_run_records_before_anything_is_retried() -> None:
     assert stack(StoreSettings(RNG, dry_run=True))[1] == "Record(0 writes)"
 
 
-@pytest.mark.parametrize("url", ["s3x://b/x", "ftp://h/x", "hdfs://n/x"])
+@pytest.mark.parametrize("url", ["s3x://b/x", "ftp://h/x", "wasb://n/x"])
 def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     """The error names the scheme, the stores there are, and a way out."""
     scheme = url.partition(":")[0]

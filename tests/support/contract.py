@@ -780,7 +780,8 @@ async def names_are_kept_as_they_are(store: Store, root: str) -> None:
         try:
             await store.put(f"{root}/{name}", name.encode())
         except RejectedError:
-            assert name == "new\nline"
+            colon = ":" in name and store.traits.name == "HDFS"
+            assert name == "new\nline" or colon
             continue
         kept.append(name)
         await move(store, f"{root}/{name}", f"{root}/in/{name}")

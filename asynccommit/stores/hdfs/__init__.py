@@ -1,0 +1,1 @@
+"""HDFS, and what speaks its protocol."""

@@ -1,0 +1,217 @@
+"""Facts about files, and files that are written aside and then renamed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from asynccommit.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.hdfs.client import HdfsClient
+from asynccommit.stores.hdfs.errors import HdfsRequest, translate
+
+_MARKS = 1000  # writes of unknown outcome that are remembered
+_PIECE = 8 << 20  # bytes of a copy in memory
+_DIRECTORY = 0o777
+_FILE = 0o666
+
+
+def info_of(path: str, status: Any) -> Info:
+    """Return the facts of a ``FileStatus`` of hdfs-native."""
+    time = status.modification_time
+    if status.isdir:
+        return Info(path, Kind.DIRECTORY, 0, f"{time:x}", time / 1000)
+    return Info(path, Kind.FILE, status.length, f"{time:x}-{status.length:x}", time / 1000)
+
+
+class HdfsObjects:
+    """Files and directories that become visible by one rename each.
+
+    Args:
+        client: sends the requests.
+        new_id: returns a new unique name.
+        umask: the permissions that new files and directories lack.
+    """
+
+    def __init__(self, client: HdfsClient, new_id: Callable[[], str], umask: int) -> None:
+        self._client = client
+        self._new_id = new_id
+        self._directory = _DIRECTORY & ~umask
+        self._file = _FILE & ~umask
+        # What a write of unknown outcome would have left, and its token.
+        self._marks: OrderedDict[tuple[str, str | None], str] = OrderedDict()
+
+    async def head(self, request: HdfsRequest, path: str) -> Info:
+        """Return the facts about ``path``."""
+        info = info_of(path, await self._client.ask(request, lambda c: c.get_file_info(path)))
+        token = self._marks.get((path, info.etag)) if self._marks else None
+        return info if token is None else info._replace(token=token)
+
+    async def mkdirs(self, request: HdfsRequest, path: str, *, parents: bool = True) -> None:
+        """Make a directory, unless it exists."""
+        await self._client.ask(request, lambda c: c.mkdirs(path, self._directory, parents))
+
+    async def delete(self, request: HdfsRequest, path: str, *, recursive: bool = False) -> bool:
+        """Delete ``path``; return whether there was anything."""
+        return bool(await self._client.ask(request, lambda c: c.delete(path, recursive)))
+
+    async def rename(self, request: HdfsRequest, source: str, dest: str) -> None:
+        """Rename by ``rename2``, which replaces only if the request may."""
+        overwrite = not request.new
+        await self._client.ask(request, lambda c: c.rename(source, dest, overwrite))
+
+    async def place(
+        self,
+        request: HdfsRequest,
+        dest: str,
+        write: Callable[[Any, Any], object],
+        token: str | None = None,
+    ) -> Info:
+        """Write a file aside, rename it to ``dest`` and return its facts.
+
+        Args:
+            request: the rename, for judging its response.
+            dest: the destination.
+            write: writes the content, with a blocking client and its writer.
+            token: marks the file for ``head`` if the outcome is unknown.
+        """
+        temp = self._beside(dest)
+
+        def work(client: Any) -> Any:
+            options = self._client.options(
+                permission=self._file, overwrite=False, create_parent=False
+            )
+            writer = client.create(temp, options)
+            write(client, writer)
+            writer.close()
+            return client.get_file_info(temp)
+
+        try:
+            # Nothing is visible before the rename.
+            info = info_of(dest, await self._client.work(HdfsRequest(request.op, dest), work))
+        except StoreError:
+            await self._take_back(temp)
+            raise
+        try:
+            await self._land(request, temp, dest, info)
+        except OutcomeUnknownError:
+            if token is not None:
+                self._mark(dest, info, token)
+            raise
+        return info._replace(token=token)
+
+    async def place_directory(self, request: HdfsRequest, dest: str) -> None:
+        """Make a directory aside and rename it to ``dest``, where nothing may be."""
+        temp = self._beside(dest)
+        await self.mkdirs(HdfsRequest(request.op, request.path), temp, parents=False)
+        await self._land(request, temp, dest, None)
+
+    def _beside(self, dest: str) -> str:
+        return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+
+    async def _land(self, request: HdfsRequest, temp: str, dest: str, info: Info | None) -> None:
+        """Rename what was written aside.
+
+        The library sends a request again if the connection breaks, and the second answer is then
+        that there is no source. Nobody else renames a temporary file: once it is gone, it has
+        arrived, unless something else is at the destination.
+        """
+        try:
+            await self.rename(request, temp, dest)
+            return
+        except (NotFoundError, OutcomeUnknownError) as error:
+            doubt: StoreError = error
+        except StoreError:
+            await self._take_back(temp)
+            raise
+        removed = await self._take_back(temp)
+        if removed and isinstance(doubt, NotFoundError):
+            raise doubt  # of the parent
+        if removed:  # a late rename finds no source
+            raise UnavailableError(doubt.op, doubt.path, doubt.detail) from doubt
+        if not (removed is False and await self._has_arrived(dest, info)):
+            raise _unknown(doubt) from doubt
+
+    async def _take_back(self, temp: str) -> bool | None:
+        """Delete what was written aside; return whether it was there.
+
+        ``None`` is unknown.
+        """
+        try:
+            return await self.delete(HdfsRequest("delete", temp, writes=True), temp)
+        except StoreError:
+            return None
+
+    async def _has_arrived(self, dest: str, info: Info | None) -> bool:
+        try:
+            there = await self.head(HdfsRequest("head", dest), dest)
+        except StoreError:
+            return False
+        return info is not None and there.etag == info.etag
+
+    def _mark(self, dest: str, info: Info, token: str) -> None:
+        self._marks[dest, info.etag] = token
+        if len(self._marks) > _MARKS:
+            self._marks.popitem(last=False)
+
+
+def content_of(client: Any, path: str, limit: int) -> bytes:
+    """Return the content of a file of at most ``limit`` bytes."""
+    reader = client.read(path)
+    size = len(reader)
+    if size > limit:
+        raise RejectedError("get", path, f"holds {size} bytes, more than {limit}")
+    return bytes(reader.read(size)) if size else b""
+
+
+def copy_of(source: str) -> Callable[[Any, Any], None]:
+    """Return what copies a file to a writer, in pieces."""
+
+    def copied(client: Any, writer: Any) -> None:
+        try:
+            reader = client.read(source)
+        except Exception as error:
+            raise translate(HdfsRequest("copy", source), error) from error
+        left = len(reader)
+        while left > 0:
+            piece = reader.read(min(left, _PIECE))
+            if not piece:
+                raise OSError("the file became shorter while it was copied")
+            writer.write(piece)
+            left -= len(piece)
+        make_durable(writer)
+
+    return copied
+
+
+def content(data: bytes) -> Callable[[Any, Any], None]:
+    """Return what writes ``data`` to a writer."""
+
+    def written(client: Any, writer: Any) -> None:
+        if data:
+            writer.write(data)
+            make_durable(writer)
+
+    return written
+
+
+def make_durable(writer: Any) -> None:
+    """Have the DataNodes put what was written on their disks."""
+    # Not supported with erasure coding, where a file lasts once it is closed.
+    with suppress(NotImplementedError):
+        writer.hsync()
+
+
+def _unknown(doubt: StoreError) -> StoreError:
+    if isinstance(doubt, OutcomeUnknownError):
+        return doubt
+    return OutcomeUnknownError(doubt.op, doubt.path, f"perhaps done before: {doubt.detail}")

@@ -1,0 +1,199 @@
+"""HDFS, through a client that needs no JVM."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+)
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.base import Info, Page, Traits
+from asynccommit.stores.filesystem_names import is_temporary
+from asynccommit.stores.hdfs.client import HdfsClient
+from asynccommit.stores.hdfs.errors import HdfsRequest
+from asynccommit.stores.hdfs.objects import HdfsObjects, content, content_of, copy_of, info_of
+from asynccommit.stores.hdfs.options import read_settings
+from asynccommit.stores.urls import Address
+
+_Infos = list[Info]  # in the class, the name "list" is the method
+_LONGEST = 8000  # the NameNode counts characters
+
+
+class HdfsStore:
+    """The files of one NameNode or name service, or of a view file system.
+
+    A rename is ``rename2``, one atomic request that replaces only if it may. The older ``rename``,
+    which moves a source into a directory that exists, is never used.
+
+    The library shows no inode numbers. An etag is made of the modification time in milliseconds and
+    the length, of a directory of its time alone. A rename keeps it; two files may have the same.
+
+    The library sends a request again if the connection breaks, and does not say so. A rename
+    without an etag therefore looks at its source first: if the source was there and the answer is
+    that it is not, and something is at the destination, the outcome is unknown.
+
+    ``put`` and ``copy`` write a temporary file in the same directory, hidden from listings, and
+    rename it; ``mkdir_new`` does the same with a directory. Nobody else renames those, so their
+    outcome is known as soon as the NameNode answers again.
+
+    A listing is read as a whole and shown as one page.
+
+    Args:
+        address: scheme and NameNodes.
+        options: see ``asynccommit.stores.hdfs.options``.
+        environ: the environment, if not that of the process.
+        host: clock and ids.
+
+    Raises:
+        OptionError: an option or the address cannot be used.
+        UnsupportedError: hdfs-native is missing.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        options: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        host: Host | None = None,
+    ) -> None:
+        settings = read_settings(
+            address, options or {}, environ=os.environ if environ is None else environ
+        )
+        self._name = f"HdfsStore({settings.name})"
+        self._client = HdfsClient(settings)
+        self._files = HdfsObjects(self._client, (host or this_host()).new_id, settings.umask)
+        self.traits = Traits(
+            "HDFS",
+            conditional_rename=False,
+            put_tokens=True,
+            atomic_put=True,
+            longest_path=_LONGEST,
+            workers=settings.workers,
+            account=settings.name,
+            costs={"put": 6, "copy": 7, "mkdir_new": 3},
+        )
+
+    def __repr__(self) -> str:
+        return self._name
+
+    async def head(self, path: str) -> Info:
+        return await self._files.head(HdfsRequest("head", path), path)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        entries = await self._entries(HdfsRequest("list", path), path)
+        return Page(tuple(info for info in entries if not _is_hidden(info)))
+
+    async def get(self, path: str, limit: int) -> bytes:
+        request = HdfsRequest("get", path)
+        return await self._client.work(request, lambda c: content_of(c, path, limit))
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        request = HdfsRequest("put", path, writes=True, new=not overwrite)
+        return await self._files.place(request, path, content(data), token)
+
+    async def delete(self, path: str) -> None:
+        request = _below_root(HdfsRequest("delete", path, writes=True))
+        try:
+            found = await self._files.delete(request, path)
+        except ExistsError:
+            await self._clear(path)
+            found = await self._files.delete(request, path)
+        if not found:
+            raise NotFoundError("delete", path, "does not exist")
+
+    async def delete_tree(self, path: str) -> None:
+        request = _below_root(HdfsRequest("delete_tree", path, writes=True))
+        if not await self._files.delete(request, path, recursive=True):
+            raise NotFoundError("delete_tree", path, "does not exist")
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        request = HdfsRequest("copy", source, writes=True, new=not overwrite)
+        await self._files.place(request, dest, copy_of(source))
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        request = HdfsRequest("rename", source, writes=True, new=not replace)
+        if etag is not None:  # tells what became of it
+            await self._files.rename(request, source, dest)
+            return
+        await self._files.head(HdfsRequest("rename", source), source)
+        try:
+            await self._files.rename(request, source, dest)
+        except NotFoundError as error:
+            if not await self._is_there(source) and await self._is_there(dest):
+                raise OutcomeUnknownError(
+                    "rename", source, f"is gone, and {dest} is there: this request or another's"
+                ) from error
+            raise
+
+    async def mkdir(self, path: str) -> None:
+        await self._files.mkdirs(HdfsRequest("mkdir", path, writes=True), path)
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        request = HdfsRequest("mkdir_new", path, writes=True, new=True)
+        if path == "/":
+            raise ExistsError("mkdir_new", path, "the root is there")
+        above = request._replace(new=False)
+        await self._files.mkdirs(above, path.rpartition("/")[0] or "/")
+        await self._files.place_directory(request, path)
+
+    async def sync(self, path: str) -> None:
+        """Do nothing: what ``put`` wrote is on the disks of the DataNodes."""
+
+    async def aclose(self) -> None:
+        """End the threads."""
+        await self._client.aclose()
+
+    async def _entries(self, request: HdfsRequest, path: str) -> _Infos:
+        def read(client: Any) -> Any:
+            base = path.rstrip("/")
+            return [
+                (status.path, info_of(f"{base}/{status.path.rpartition('/')[2]}", status))
+                for status in client.list_status(path)
+            ]
+
+        found = await self._client.work(request, read)
+        if len(found) == 1 and found[0][0] == path and not found[0][1].is_dir:
+            raise PreconditionError(request.op, path, "is a file")
+        return [info for _, info in found]
+
+    async def _clear(self, path: str) -> None:
+        """Delete temporary files of a directory that has nothing else."""
+        entries = await self._entries(HdfsRequest("delete", path), path)
+        if all(map(_is_hidden, entries)):
+            for info in entries:
+                await self._files.delete(HdfsRequest("delete", path, writes=True), info.path)
+
+    async def _is_there(self, path: str) -> bool:
+        try:
+            await self._files.head(HdfsRequest("rename", path, writes=True), path)
+        except NotFoundError:
+            return False
+        return True
+
+
+def _is_hidden(info: Info) -> bool:
+    return is_temporary(info.path.rpartition("/")[2])
+
+
+def _below_root(request: HdfsRequest) -> HdfsRequest:
+    if request.path == "/":
+        raise RejectedError(request.op, request.path, "the root is not deleted")
+    return request
