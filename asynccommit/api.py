@@ -525,7 +525,13 @@ def _job_id(given: str | None, options: Options, host: Host) -> tuple[str, Optio
 def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSettings:
     storage = storage or {}
     rate = rate_among(storage) if options.rate is None else options.rate
-    return StoreSettings(rng=host.rng, rate=rate, attempts=options.attempts, options=storage)
+    return StoreSettings(
+        rng=host.rng,
+        rate=rate,
+        attempts=options.attempts,
+        retry_seconds=options.retry_seconds,
+        options=storage,
+    )
 
 
 def _asked(store: Wrapped) -> Mapping[str, Count]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from typing import TextIO, TypeVar
 
@@ -24,6 +25,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.base import Info
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.traffic import waiting_for
 from asynccommit.stores.urls import Address
 
 T = TypeVar("T")
@@ -61,16 +63,18 @@ class FileCall:
         """
         shown = console_progress(quiet=self.output.quiet)
         with resumable(advice), shown as on_progress:
-            return submit(self._run(step, _translated(on_progress)))
+            return submit(self._run(step, on_progress))
 
-    async def _run(self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], on_bulk: OnBulk) -> T:
+    async def _run(
+        self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], on_progress: OnProgress
+    ) -> T:
         async with open_store(
             self.place,
             storage_options=self.storage,
             rate=self.rate,
             max_concurrency=self.workers,
         ) as store:
-            return await step(store, on_bulk)
+            return await step(store, _translated(on_progress, store))
 
 
 def read_file_call(
@@ -172,10 +176,11 @@ def below(directory: str, name: str) -> str:
     return f"{top}/{name}"
 
 
-def _translated(on_progress: OnProgress) -> OnBulk:
+def _translated(on_progress: OnProgress, store: Wrapped) -> OnBulk:
+    waiting = partial(waiting_for, store)
+
     def tell(progress: BulkProgress) -> None:
-        on_progress(
-            Progress("", progress.operation, progress.done, progress.total, progress.seconds)
-        )
+        done, total, seconds = progress.done, progress.total, progress.seconds
+        on_progress(Progress("", progress.operation, done, total, seconds, waiting))
 
     return tell

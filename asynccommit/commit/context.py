@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Protocol, Self
 
 from asynccommit.commit.layout import Layout
@@ -18,7 +19,7 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
-from asynccommit.stores.policies.traffic import Traffic
+from asynccommit.stores.policies.traffic import Traffic, waiting_for
 from asynccommit.stores.urls import Address
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,8 @@ class CommitContext:
     ) -> Self:
         """Return the context of a commit, abort or look that begins now."""
         warnings: list[str] = []
-        meter = CommitMeter(layout.job_id, on_progress, warnings.append)
+        waiting = partial(waiting_for, environment.store)
+        meter = CommitMeter(layout.job_id, on_progress, warnings.append, waiting)
         return cls(environment, layout, options, meter, warnings=warnings)
 
     def of_attempt(self, layout: Layout) -> Self:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asynccommit.formats.statistics import Statistics
 
@@ -39,6 +39,15 @@ class Progress:
     done: int
     total: int | None
     seconds: float
+    _ask: Callable[[], str] = field(default=str, repr=False, compare=False)
+
+    @property
+    def waiting(self) -> str:
+        """Return how many requests wait at this moment, and why.
+
+        Empty if none does. It may be read later and from any thread.
+        """
+        return self._ask()
 
 
 OnProgress = Callable[[Progress], object]
@@ -51,6 +60,7 @@ class CommitMeter:
         job_id: for progress reports.
         on_progress: called a few times a second, on the event loop.
         warn: takes the warning that ``on_progress`` has failed.
+        waiting: returns why requests wait, from any thread.
 
     Attributes:
         stage: the current stage, or the one that failed.
@@ -60,7 +70,11 @@ class CommitMeter:
     """
 
     def __init__(
-        self, job_id: str, on_progress: OnProgress | None, warn: Callable[[str], None]
+        self,
+        job_id: str,
+        on_progress: OnProgress | None,
+        warn: Callable[[str], None],
+        waiting: Callable[[], str] = str,
     ) -> None:
         self.stage = ""
         self.seconds: dict[str, float] = {}
@@ -70,6 +84,7 @@ class CommitMeter:
         self._job_id = job_id
         self._on_progress = on_progress
         self._warn = warn
+        self._waiting = waiting
         self._started = _now()
         self._reported = 0.0
 
@@ -128,8 +143,8 @@ class CommitMeter:
         if self._on_progress is None:
             return
         self._reported = _now()
-        seconds = self._reported - self._started
-        progress = Progress(self._job_id, self.stage, self._done, self.total, seconds)
+        taken = self._reported - self._started
+        progress = Progress(self._job_id, self.stage, self._done, self.total, taken, self._waiting)
         try:
             self._on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half a commit

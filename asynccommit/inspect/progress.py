@@ -164,7 +164,9 @@ def describe(progress: Progress, began: float, silent: float = 0.0) -> str:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if progress.total is not None and progress.total > progress.done:
             parts.append(f"{show_seconds((progress.total - progress.done) / rate)} left")
-    if silent >= 2:
+    if waiting := progress.waiting:
+        parts.append(plain(waiting))
+    elif silent >= 2:
         parts.append(f"no progress for {show_seconds(silent)}")
     running = show_seconds(progress.seconds + silent)
     name = f"job {plain(progress.job_id)}, " if progress.job_id else ""
@@ -192,8 +194,22 @@ def _writer(stream: TextIO) -> Callable[[str], object]:
 @contextmanager
 def _bars(stream: TextIO) -> Iterator[OnProgress]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bars
+    from rich.progress import Task as BarTask
+    from rich.text import Text
+
+    class WaitingColumn(ProgressColumn):
+        """Text why requests wait, asked whenever the bar is drawn."""
+
+        def render(self, task: BarTask) -> Text:
+            return Text(plain(task.fields["progress"].waiting), style="yellow")
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -201,6 +217,7 @@ def _bars(stream: TextIO) -> Iterator[OnProgress]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
+        WaitingColumn(),
     )
     bars = Bars(*columns, console=Console(file=stream), transient=True)
     bars.start()
@@ -227,8 +244,16 @@ class _Bar:
         if known is None or known[1] != progress.stage:
             if known is not None:
                 self._bars.remove_task(known[0])
-            task = self._bars.add_task(stage_name(progress.stage), total=None, rate="")
+            task = self._bars.add_task(
+                stage_name(progress.stage), total=None, rate="", progress=progress
+            )
             known = self._jobs[progress.job_id] = (task, progress.stage, progress.seconds)
         taken = progress.seconds - known[2]
         rate = f"{progress.done / taken:,.0f}/s" if taken > 0 and progress.done else ""
-        self._bars.update(known[0], completed=progress.done, total=progress.total, rate=rate)
+        self._bars.update(
+            known[0],
+            completed=progress.done,
+            total=progress.total,
+            rate=rate,
+            progress=progress,
+        )

@@ -16,7 +16,7 @@ from typing import Annotated
 from asynccommit.errors import OptionError, PreflightError
 from asynccommit.options.checked import Within, check_fields
 from asynccommit.options.job import LEASE as LEASE_BOUNDS
-from asynccommit.options.values import lease
+from asynccommit.options.values import seconds
 from asynccommit.runtime.host import this_host
 
 WINDOW = "yarn.app.mapreduce.am.job.committer.commit-window"
@@ -60,7 +60,7 @@ class MarkerSettings:
             "cancel_timeout": _seconds(CANCEL_TIMEOUT, conf.get(CANCEL_TIMEOUT, "60000")),
         }
         if LEASE in conf:
-            found["lease"] = lease(LEASE, conf[LEASE])
+            found["lease"] = seconds(LEASE, conf[LEASE])
         return cls(**found)
 
 

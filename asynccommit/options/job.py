@@ -104,6 +104,7 @@ class OnFailure(StrEnum):
 
 WORKERS = Within(1, 4096)
 ATTEMPTS = Within(1, 1000)
+RETRY = Within(1, 86_400, "seconds")
 RATE = Within(0.01, 1_000_000, "requests a second")
 LEASE = Within(1, 86_400, "seconds")
 _LONGEST_KEY = 10_000
@@ -153,6 +154,7 @@ class Options:
         rate: maximum requests a second of the job; ``None`` for no limit.
         attempts: how often a request that the store refused is sent; ``None`` for the store's
             default.
+        retry_seconds: seconds after which a failing request is not sent again.
         max_manifest_bytes: maximum size of a task manifest; larger ones are refused.
         spill_directory: local directory for data that does not fit in memory; ``None`` for the
             system's temporary directory.
@@ -191,6 +193,7 @@ class Options:
     on_cleanup_failure: OnCleanupFailure = OnCleanupFailure.WARN
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
+    retry_seconds: Annotated[float, RETRY] = 600.0
     max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
     spill_directory: Annotated[str | None, PATH] = None
     job_id_source: str = "JobID"
@@ -337,6 +340,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "rate": ("rate", values.rate),
     AZURE_RATE: ("rate", values.rate),
     OURS + "attempts": ("attempts", values.count),
+    OURS + "retry.seconds": ("retry_seconds", values.seconds),
     OURS + "cleanup": ("cleanup", values.one_of(Cleanup)),
     OURS + "validate.sample": ("validate_sample", values.count),
     OURS + "check.sources": ("check_sources", values.boolean),
@@ -344,7 +348,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "spill.directory": ("spill_directory", values.text),
     OURS + "on.unfinished": ("on_unfinished", values.one_of(OnUnfinished)),
     OURS + "on.failure": ("on_failure", values.one_of(OnFailure)),
-    OURS + "lease": ("lease", values.lease),
+    OURS + "lease": ("lease", values.seconds),
     OURS + "job.key": ("job_key", values.text),
     OURS + "resume.outside": ("allow_outside_destination", values.boolean),
     **SHARED_KEYS,

@@ -119,15 +119,15 @@ def text(key: str, value: str) -> str | None:
     return value.strip() or None
 
 
-def lease(key: str, value: str) -> float:
-    """Read the seconds of a lease."""
+def seconds(key: str, value: str) -> float:
+    """Read a number of seconds, at most a day."""
     try:
-        seconds = float(value)
+        number = float(value)
     except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 86_400:
+        number = 0.0
+    if not 1 <= number <= 86_400:
         raise OptionError(f"{key} is {show(value)}: expected seconds, from 1 to 86400")
-    return seconds
+    return number
 
 
 def one_of(kind: type[Enum]) -> Reader:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from asynccommit.options.checked import HIDDEN, Url, checked
-from asynccommit.options.job import ATTEMPTS, RATE, WORKERS, rate_among
+from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS, rate_among
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store
@@ -25,6 +25,7 @@ async def open_store(
     rate: Annotated[float | None, RATE] = None,
     attempts: Annotated[int | None, ATTEMPTS] = None,
     max_concurrency: Annotated[int | None, WORKERS] = None,
+    retry_seconds: Annotated[float, RETRY] = 600.0,
 ) -> AsyncIterator[Wrapped]:
     """Open the store of a URL; close it on leaving.
 
@@ -37,6 +38,7 @@ async def open_store(
         rate: maximum number of requests per second; by default that of the storage options, or no
             limit.
         attempts: how often a request is sent at most; 5 by default, over a network 12.
+        retry_seconds: seconds after which a failing request is not sent again.
         max_concurrency: maximum number of requests in flight; by default what suits the store.
 
     Raises:
@@ -53,6 +55,7 @@ async def open_store(
             rate=rate_among(given) if rate is None else rate,
             attempts=attempts,
             in_flight=max_concurrency,
+            retry_seconds=retry_seconds,
             options=given,
         ),
     )

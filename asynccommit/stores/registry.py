@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import check_fields
-from asynccommit.options.job import ATTEMPTS, RATE, WORKERS
+from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS
 from asynccommit.redact import redact
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.adaptive_rate import Adaptive
@@ -74,6 +74,7 @@ class StoreSettings:
             limit, which is unlimited for local stores.
         attempts: maximum number of attempts of a request, not counting responses that ask to slow
             down; ``None`` for 5, or 12 over a network.
+        retry_seconds: seconds after which a failing request is not sent again.
         dry_run: record writes instead of executing them.
         clock: measures the durations of requests, for statistics.
         options: options of the store itself; credentials may be among them.
@@ -84,6 +85,7 @@ class StoreSettings:
     ceilings: Ceilings = field(default_factory=Ceilings)
     in_flight: Annotated[int | None, WORKERS] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
+    retry_seconds: Annotated[float, RETRY] = 600.0
     dry_run: bool = False
     clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -139,8 +141,13 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         store,
         Stats("asked", clock=settings.clock),
         *dry,
-        Recover(traits, settings.rng, attempts=attempts),
-        Retry(settings.rng, attempts=attempts, account=traits.account),
+        Recover(traits, settings.rng, attempts=attempts, deadline=settings.retry_seconds),
+        Retry(
+            settings.rng,
+            attempts=attempts,
+            account=traits.account,
+            deadline=settings.retry_seconds,
+        ),
         *names,
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.

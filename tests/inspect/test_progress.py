@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,30 @@ class Terminal(io.StringIO):
 def test_line_says_how_far_and_how_fast(progress: Progress, silent: float, line: str) -> None:
     """A line has the stage, how much of it is done, the rate and the time that is left."""
     assert line in describe(progress, 2.0, silent)
+
+
+def test_line_says_what_requests_wait_for() -> None:
+    """The reason is asked when the line is made, and is shown in place of the silence."""
+    reasons = iter(["3 requests wait: away", ""])
+    progress = Progress("j", RENAME, 5, 10, 3.0, lambda: next(reasons))
+
+    line = "job j, 12.0 s: rename files 5 of 10 (50%), 3 requests wait: away"
+    assert describe(progress, 3.0, 9.0) == line
+    assert describe(progress, 3.0, 9.0).endswith("no progress for 9.00 s")
+
+
+def test_bar_says_what_requests_wait_for() -> None:
+    """A bar is drawn with the reason, although nothing has moved since."""
+    stream, reason = Terminal(), [""]
+    with console_progress(stream) as on_progress:
+        on_progress(Progress("j", RENAME, 5, 10, 3.0, lambda: reason[0]))
+        reason[0] = "3 requests wait: away"
+        for _ in range(400):
+            if "away" in stream.getvalue():
+                break
+            time.sleep(0.05)
+
+    assert "3 requests wait: away" in stream.getvalue()
 
 
 def test_line_of_an_unknown_stage_is_readable() -> None:

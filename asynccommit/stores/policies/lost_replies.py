@@ -144,7 +144,7 @@ class Recover:
         self._backoff = Backoff(
             rng, account=traits.account, deadline=deadline, sleep=sleep, clock=clock
         )
-        self.waited = self._backoff.waited
+        self.waited, self.waiting = self._backoff.waited, self._backoff.waiting
 
     def __repr__(self) -> str:
         return f"Recover(attempts={self._attempts})"

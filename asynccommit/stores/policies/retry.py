@@ -75,7 +75,7 @@ class Retry:
         self._backoff = Backoff(
             rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
         )
-        self.waited = self._backoff.waited
+        self.waited, self.waiting = self._backoff.waited, self._backoff.waiting
 
     def __repr__(self) -> str:
         return f"Retry(attempts={self._attempts}, deadline={self._backoff.deadline})"

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
+from asynccommit.redact import redact
 from asynccommit.stores.policies.shared import shared
 
 SHARE = 0.1
@@ -18,6 +21,7 @@ RESERVE = 10.0
 TRICKLE = 1.0  # a second, or the last request of all would wait for ever
 
 _MOST = 100.0
+_REASON = 80  # characters
 _POLL = (0.05, 0.5)  # seconds between two looks at an empty budget
 
 
@@ -26,6 +30,15 @@ def is_throttled(error: StoreError) -> bool:
     return isinstance(error, ThrottledError) or (
         isinstance(error, OutcomeUnknownError) and error.busy
     )
+
+
+def reason_of(error: StoreError) -> str:
+    """Return in a few words why a request waits."""
+    if is_throttled(error):
+        return "the store limits the rate"
+    said = " ".join(redact(error.detail).split()) or type(error).__name__
+    lost = "no response: " if isinstance(error, OutcomeUnknownError) else ""
+    return lost + (said if len(said) <= _REASON else f"{said[:_REASON]}...")
 
 
 class Budget:
@@ -64,6 +77,8 @@ class Budget:
 class Backoff:
     """Wait before retries, and add up the waits by reason in ``waited``.
 
+    ``waiting`` has the number of requests that wait now, by the error that they wait for.
+
     The wait is drawn evenly from nothing to ``base`` doubled with each sending, at most ``cap``
     seconds, upon what the store asked for. Then it waits further until there is budget. What was
     refused for the rate of requests needs none: the limiter holds it back.
@@ -91,6 +106,7 @@ class Backoff:
     ) -> None:
         self.deadline = deadline
         self.waited = {"backoff": 0.0, "retry-after": 0.0, "budget": 0.0}
+        self.waiting: Counter[str] = Counter()
         self._rng = rng
         self._account = account
         self._base = base
@@ -114,9 +130,14 @@ class Backoff:
         drawn = self._rng.uniform(0, min(self._cap, self._base * 2 ** min(sent - 1, 30)))
         if self.now() - start + asked + drawn > self.deadline:
             return False
-        self.waited["retry-after"] += asked
-        self.waited["backoff"] += drawn
-        await self._sleep(asked + drawn)
+        with self._noted(error):
+            self.waited["retry-after"] += asked
+            self.waited["backoff"] += drawn
+            await self._sleep(asked + drawn)
+            return await self._affords(error, start)
+
+    async def _affords(self, error: StoreError, start: float) -> bool:
+        """Wait until there is budget for a retry; return false at the deadline."""
         budget = self._budget or self._join()
         while not (is_throttled(error) or budget.spend(self.now())):
             pause = self._rng.uniform(*_POLL)
@@ -125,6 +146,17 @@ class Backoff:
             self.waited["budget"] += pause
             await self._sleep(pause)
         return True
+
+    @contextmanager
+    def _noted(self, error: StoreError) -> Iterator[None]:
+        reason = reason_of(error)
+        self.waiting[reason] += 1
+        try:
+            yield
+        finally:
+            self.waiting[reason] -= 1
+            if not self.waiting[reason]:
+                del self.waiting[reason]
 
     def _first_now(self) -> float:
         self.now = asyncio.get_running_loop().time

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from asynccommit.stores.base import Store
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.lost_replies import Recover
@@ -46,3 +47,19 @@ def traffic_of(store: Wrapped) -> Traffic:
         if isinstance(policy, Adaptive | PerObjectRate | Recover | Retry):
             waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
     return Traffic(sent, refused, dict(recovered), dict(waited))
+
+
+def waiting_for(store: Store) -> str:
+    """Return how many requests wait to be sent again, and why most of them do.
+
+    Empty if none does. It may be called from any thread.
+    """
+    waiting: Counter[str] = Counter()
+    for policy in store.policies if isinstance(store, Wrapped) else ():
+        if isinstance(policy, Recover | Retry):
+            for reason, count in list(policy.waiting.items()):
+                waiting[reason] += count
+    if not waiting:
+        return ""
+    (reason, _), total = waiting.most_common(1)[0], waiting.total()
+    return f"{total:,} {'request waits' if total == 1 else 'requests wait'}: {reason}"

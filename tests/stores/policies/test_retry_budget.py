@@ -19,6 +19,7 @@ from asynccommit.stores.policies.retry_budget import (
     Backoff,
     Budget,
     is_throttled,
+    reason_of,
 )
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.stack import Answers, Clock, Random, head, put
@@ -158,3 +159,44 @@ def test_an_outage_is_not_made_worse() -> None:
     assert again <= RESERVE + SHARE * 100 + TRICKLE * 60 + 1
     assert len(sent) - 100 > again  # all were answered in the end
     assert max(sent) < 180
+
+
+def test_waiting_requests_are_counted_by_reason() -> None:
+    """While requests wait their number is known by reason, and nothing is left afterwards."""
+
+    async def run() -> list[dict[str, int]]:
+        backoff, seen = Backoff(random.Random(1)), list[dict[str, int]]()
+        errors = (UNAVAILABLE, UNAVAILABLE, THROTTLED)
+        waits = [asyncio.ensure_future(backoff.wait(error, 5, 0.0)) for error in errors]
+        await asyncio.sleep(0)
+        seen.append(dict(backoff.waiting))
+        waits[-1].cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        return [*seen, dict(backoff.waiting)]
+
+    during, after = run_virtual(run())
+
+    assert during == {"away": 2, "the store limits the rate": 1}
+    assert after == {}
+
+
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (THROTTLED, "the store limits the rate"),
+        (BUSY, "the store limits the rate"),
+        (LOST, "no response: reset"),
+        (UnavailableError("op", "/a"), "UnavailableError"),
+        (UnavailableError("op", "/a", "two\nlines"), "two lines"),
+        (UnavailableError("op", "/a", "x" * 90), "x" * 80 + "..."),
+    ],
+)
+def test_a_reason_is_a_few_words(error: StoreError, reason: str) -> None:
+    """A reason fits into a line of progress."""
+    assert reason_of(error) == reason
+
+
+def test_a_reason_has_no_secret() -> None:
+    """A signature in the text of an error is not shown."""
+    text = "https://x.blob.core.windows.net/?sig=SECRETSECRET%3D&se=1"
+    assert "SECRETSECRET" not in reason_of(UnavailableError("op", "/a", text))

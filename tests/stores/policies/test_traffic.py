@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from itertools import count
 
+from asynccommit.errors import UnavailableError
+from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.stats import Stats
-from asynccommit.stores.policies.traffic import Traffic, traffic_of
+from asynccommit.stores.policies.traffic import Traffic, traffic_of, waiting_for
 from asynccommit.stores.registry import StoreSettings, open_store, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.adls.account import AdlsAccount
@@ -77,3 +80,32 @@ async def test_a_store_without_trouble_has_none() -> None:
     await store.aclose()
 
     assert traffic_of(store) == Traffic(sent=1)
+
+
+def test_what_requests_wait_for_is_told() -> None:
+    """The most frequent reason is told with the number of all that wait, and nothing otherwise."""
+
+    async def run() -> tuple[str, str]:
+        ids = count()
+        account = AdlsAccount("sim", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
+        account.create_filesystem("data")
+        away = Climate.from_json({"faults": [{"kind": "before", "code": "InternalError"}]})
+        weather = FaultInjector(random.Random(1), lambda: 0.0, away)
+        address = parse_url("abfs://data@sim.dfs.core.windows.net/")
+        options = {"account": account, "weather": weather}
+        store = wrap(SimStore(address, options), StoreSettings(random.Random(1), retry_seconds=9))
+        heads = [asyncio.ensure_future(store.head("/d")) for _ in range(3)]
+        await asyncio.sleep(1)
+        during = waiting_for(store)
+        failed = await asyncio.gather(*heads, return_exceptions=True)
+        assert all(isinstance(error, UnavailableError) for error in failed)
+        assert asyncio.get_running_loop().time() < 10
+        await store.aclose()
+        return during, waiting_for(store)
+
+    during, after = run_virtual(run())
+
+    assert during.startswith("3 requests wait: ")
+    assert "internal" in during.lower()
+    assert after == ""
+    assert waiting_for(LocalStore()) == ""
