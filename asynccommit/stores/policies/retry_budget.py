@@ -37,8 +37,7 @@ def reason_of(error: StoreError) -> str:
     if is_throttled(error):
         return "the store limits the rate"
     said = " ".join(redact(error.detail).split()) or type(error).__name__
-    lost = "no response: " if isinstance(error, OutcomeUnknownError) else ""
-    return lost + (said if len(said) <= _REASON else f"{said[:_REASON]}...")
+    return said if len(said) <= _REASON else f"{said[:_REASON]}..."
 
 
 class Budget:

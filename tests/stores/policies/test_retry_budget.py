@@ -185,7 +185,7 @@ def test_waiting_requests_are_counted_by_reason() -> None:
     [
         (THROTTLED, "the store limits the rate"),
         (BUSY, "the store limits the rate"),
-        (LOST, "no response: reset"),
+        (LOST, "reset"),
         (UnavailableError("op", "/a"), "UnavailableError"),
         (UnavailableError("op", "/a", "two\nlines"), "two lines"),
         (UnavailableError("op", "/a", "x" * 90), "x" * 80 + "..."),
