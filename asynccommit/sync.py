@@ -15,14 +15,14 @@ import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from asynccommit import api
 from asynccommit.api import Job
-from asynccommit.blocking_file import BlockingFile
+from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.task import Task
+from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
 from asynccommit.results import JobReport
@@ -30,6 +30,9 @@ from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all
 from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.stores import opening
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 __all__ = [
     "BlockingFile",
@@ -85,6 +88,16 @@ class BlockingTask:
     def commit(self) -> TaskCommit | None:
         """The commit message, available after the ``with`` block."""
         return self._inner.commit
+
+    @property
+    def filesystem(self) -> AbstractFileSystem:
+        """The task as a filesystem of fsspec. See ``Task.filesystem``."""
+        return self._inner.filesystem_for(None)
+
+    @property
+    def arrow_filesystem(self) -> Any:
+        """The same as a ``pyarrow.fs.FileSystem``."""
+        return to_arrow(self.filesystem)
 
     def path(self, name: str) -> str:
         """Make the directory of ``name`` and return its local path.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -12,8 +15,12 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task_output import Work
 from asynccommit.commit.writers import Chunk, Writer
-from asynccommit.errors import CommitError, ExistsError, OptionError
+from asynccommit.errors import CommitError, ExistsError, OptionError, UnsupportedError
 from asynccommit.options.checked import checked
+from asynccommit.runtime.loop_thread import submit
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 _CLEANUP_GRACE_SECONDS = 60.0
 """Seconds that the abort of a cancelled job or task may take."""
@@ -41,6 +48,26 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({self.attempt_id!r})"
+
+    @property
+    def filesystem(self) -> AbstractFileSystem:
+        """The task as a filesystem of fsspec, for libraries that write files.
+
+        Names are below the destination. The library has to run in a thread
+        (``asyncio.to_thread``), as it waits for the event loop. Raises ``UnsupportedError`` if
+        fsspec is not installed.
+        """
+        return self.filesystem_for(asyncio.get_running_loop())
+
+    @property
+    def arrow_filesystem(self) -> Any:
+        """The same as a ``pyarrow.fs.FileSystem``."""
+        return to_arrow(self.filesystem)
+
+    def filesystem_for(self, loop: asyncio.AbstractEventLoop | None) -> Any:
+        """Return a filesystem whose calls wait for ``loop``, or for the engine's."""
+        made = _task_filesystem()
+        return made.TaskFileSystem(self, submit if loop is None else made.run_on(loop))
 
     @checked
     def path(self, name: str) -> str:
@@ -135,6 +162,22 @@ class Task:
         for file in self._files.values():
             await file.closed()
             await file.abort()
+
+
+def to_arrow(filesystem: AbstractFileSystem) -> Any:
+    """Return the filesystem of a task for pyarrow."""
+    return _task_filesystem().arrow_filesystem(filesystem)
+
+
+def _task_filesystem() -> ModuleType:
+    """Import what needs fsspec. Raises ``UnsupportedError`` without it."""
+    try:
+        return import_module("asynccommit.commit.task_filesystem")
+    except ModuleNotFoundError as error:
+        if error.name != "fsspec":
+            raise
+        text = "fsspec is not installed: pip install 'asynccommit[fsspec]'"
+        raise UnsupportedError(text) from None
 
 
 class RunningTasks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from asynccommit.blocking_file import BlockingFile
+from asynccommit.commit.blocking_file import BlockingFile
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

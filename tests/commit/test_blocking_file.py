@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asynccommit import sync
-from asynccommit.blocking_file import BlockingFile
+from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.writers import LocalWriter, WholeWriter
 from asynccommit.errors import UnavailableError
 

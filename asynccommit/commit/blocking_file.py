@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from asynccommit.commit.writers import Writer
 from asynccommit.errors import StoreError
@@ -17,10 +18,16 @@ class BlockingFile(io.RawIOBase):
     """A file written in increments.
 
     Leaving its block closes it; an exception aborts it.
+
+    Args:
+        inner: the file.
+        name: its name.
+        run: waits for a coroutine of the file; by default on the engine's loop.
     """
 
-    def __init__(self, inner: Writer, name: str) -> None:
+    def __init__(self, inner: Writer, name: str, run: Callable[[Any], Any] = submit) -> None:
         super().__init__()
+        self._run = run
         self.name = name
         self._inner = inner
         self._length = 0
@@ -38,7 +45,7 @@ class BlockingFile(io.RawIOBase):
 
         Raises ``StoreError``; the caller must then abort the file.
         """
-        taken = submit(self._inner.write(memoryview(data).cast("B")))
+        taken: int = self._run(self._inner.write(memoryview(data).cast("B")))
         self._length += taken
         return taken
 
@@ -49,13 +56,13 @@ class BlockingFile(io.RawIOBase):
         """
         if not self.closed:
             super().close()
-            submit(self._inner.aclose())
+            self._run(self._inner.aclose())
 
     def abort(self) -> None:
         """Discard the file. Raises ``StoreError``."""
         if not self.closed:
             super().close()
-            submit(self._inner.abort())
+            self._run(self._inner.abort())
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
