@@ -21,7 +21,7 @@ Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """The place where a task attempt may write, with names below the destination.
+    """The place of a task attempt, with names below the destination.
 
     Files are written once, front to back, and become visible when the job commits. What was written
     through this object can be listed; nothing can be read back. Directories exist with their files.
