@@ -152,6 +152,8 @@ class Traits:
             the same on a change in place, and may be reused once the file is deleted.
         content_etags: an etag is ``<version>-<checksum>``: a rename changes the version, and the
             checksum of the content stays.
+        weak_etags: two files may have the same etag, so a file at the destination of a rename
+            with the etag of its source is the renamed one only once the source is gone.
         whole_listings: listings show whole etags; otherwise an etag of ``head`` may be longer.
         conditional_rename: a rename with an etag moves nothing that has another etag.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
@@ -191,6 +193,7 @@ class Traits:
     etag_survives_rename: bool = True
     file_etags: bool = False
     content_etags: bool = False
+    weak_etags: bool = False
     whole_listings: bool = True
     conditional_rename: bool = True
     conditional_put: bool = True

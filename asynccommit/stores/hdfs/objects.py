@@ -121,7 +121,7 @@ class HdfsObjects:
     async def _land(self, request: HdfsRequest, temp: str, dest: str, info: Info | None) -> None:
         """Rename what was written aside.
 
-        The library sends a request again if the connection breaks, and the second answer is then
+        With several NameNodes the library may send a request twice, and the second answer is then
         that there is no source. Nobody else renames a temporary file: once it is gone, it has
         arrived, unless something else is at the destination.
         """

@@ -35,9 +35,10 @@ class HdfsStore:
     The library shows no inode numbers. An etag is made of the modification time in milliseconds and
     the length, of a directory of its time alone. A rename keeps it; two files may have the same.
 
-    The library sends a request again if the connection breaks, and does not say so. A rename
-    without an etag therefore looks at its source first: if the source was there and the answer is
-    that it is not, and something is at the destination, the outcome is unknown.
+    With several NameNodes the library sends a request to the next one if a connection breaks, and
+    does not say so. A rename without an etag therefore looks at its source first: if the source was
+    there and the answer is that it is not, and something is at the destination, the outcome is
+    unknown.
 
     ``put`` and ``copy`` write a temporary file in the same directory, hidden from listings, and
     rename it; ``mkdir_new`` does the same with a directory. Nobody else renames those, so their
@@ -72,6 +73,7 @@ class HdfsStore:
         self._files = HdfsObjects(self._client, (host or this_host()).new_id, settings.umask)
         self.traits = Traits(
             "HDFS",
+            weak_etags=True,
             conditional_rename=False,
             put_tokens=True,
             atomic_put=True,

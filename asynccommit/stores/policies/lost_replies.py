@@ -233,6 +233,7 @@ class _Case(Case):
         self._is_file = op.name == "put" or self._etag is not None
         self._directories = traits.directories
         self._contents = traits.content_etags
+        self._weak = traits.weak_etags
         self._lasting = traits.lasting
         self._same = traits.same
 
@@ -241,6 +242,8 @@ class _Case(Case):
         missing = isinstance(error, NotFoundError)
         info = await self._destination(error)
         seen, source = self._recognise(info), None
+        if seen is DestinationState.MINE and self._weak and await self._is_unmoved(error):
+            seen = DestinationState.OTHER
         doubtful = self.lost or (missing and seen is DestinationState.NOTHING)
         if self._contents and self._has_content(info):
             return info, await self._told_by_source(error)
@@ -256,6 +259,11 @@ class _Case(Case):
                 seen = self._recognise(info)
         replace = bool(self.op.options.get("replace"))
         return info, judge(Observation(self.lost, missing, replace, seen, source))
+
+    async def _is_unmoved(self, error: StoreError) -> bool:
+        """Return whether the source of a rename is still there."""
+        found = await self._head(self.op.path, error) if self._is_rename else None
+        return found is not None and found.etag == self._etag
 
     async def _destination(self, error: StoreError) -> Info | None:
         """Return what is at the destination; ``None`` if nothing is in the way.

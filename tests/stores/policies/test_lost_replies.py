@@ -39,6 +39,7 @@ from tests.support.stack import Answers, delete, head
 
 KEEPS = Traits("keeps tokens", tokens=True)
 ETAGS = Traits("keeps etags", tokens=False)
+WEAK = Traits("gives etags twice", tokens=False, weak_etags=True)
 NEITHER = Traits("keeps nothing", tokens=False, etag_survives_rename=False)
 
 TOKEN = "11111111-1111-4111-8111-111111111111"
@@ -193,6 +194,15 @@ async def test_an_etag_is_enough_where_there_are_no_tokens() -> None:
     """A store that keeps no tokens is settled by the etag that survives a rename."""
     told, _ = await settle(rename(), LOST, BY_ETAG, traits=ETAGS)
     assert told is None
+
+
+async def test_a_weak_etag_counts_only_once_the_source_is_gone() -> None:
+    """While the source is there, a file of the same etag at the destination is another one."""
+    source = Info("/a", Kind.FILE, 4, "e")
+    told, _ = await settle(rename(), EXISTS, BY_ETAG, source, traits=WEAK)
+    assert told is EXISTS
+    told, sent = await settle(rename(), LOST, BY_ETAG, GONE, traits=WEAK)
+    assert (told, len(sent)) == (None, 3)
 
 
 @pytest.mark.parametrize("answer", [MISSING, EXISTS, OTHER_ETAG], ids=lambda e: type(e).__name__)
