@@ -56,13 +56,15 @@ async def rename_files(
 
     A rename whose response was lost is found done by its token or etag, and never done twice. A
     pair with an etag whose file is at its destination already counts as done, so that the same
-    call finishes what an earlier one has left.
+    call finishes what an earlier one has left. Pairs have no order: none may end where another
+    begins.
 
     Args:
         store: the store, as ``asynccommit.open_store`` opens it.
         pairs: ``(source, dest)``, ``(source, dest, etag)`` or ``FileRename``, from any
             iterable, which is read as the work goes on.
-        replace: replace files at the destinations; by default such a pair fails.
+        replace: replace files at the destinations; by default such a pair fails. A second pair
+            with the same destination fails anyway; about 60 bytes a pair are kept to know it.
         copy: where the store cannot rename (S3), copy each file and delete its source.
         on_error: ``stop`` begins nothing more after the first failure; ``continue`` renames all
             others, and the report names the failures.
@@ -134,6 +136,7 @@ class Mover:
         self._operation = operation
         self._store = operation.store
         self._replace = replace
+        self._taken: set[int] = set()
         self._parents = Parents(self._store)
         traits = self._store.traits
         self._moves = traits.atomic_rename
@@ -151,6 +154,7 @@ class Mover:
 
     async def _one(self, entry: FileRename) -> None:
         try:
+            self._take(entry)
             await self._parents.make(entry.dest)
             if self._moves:
                 await self._rename(entry)
@@ -162,6 +166,15 @@ class Mover:
             self._operation.fail(entry.source, entry.dest, error)
         else:
             self._operation.finish(size=entry.size)
+
+    def _take(self, entry: FileRename) -> None:
+        """Refuse a second file for one destination, which would replace the first."""
+        if not self._replace:
+            return  # the store refuses it
+        place = hash(entry.dest)
+        if place in self._taken:
+            raise ExistsError("rename", entry.source, f"another pair replaces {entry.dest}")
+        self._taken.add(place)
 
     async def _rename(self, entry: FileRename) -> None:
         try:
@@ -206,6 +219,7 @@ class Mover:
     async def _look(self, entry: FileRename) -> None:
         """Report what a rename would do, from the present state."""
         try:
+            self._take(entry)
             info = await self._store.head(entry.source)
             if not self._replace:
                 await self._require_free(entry)

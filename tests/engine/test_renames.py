@@ -210,3 +210,20 @@ async def test_a_directory_that_goes_away_is_made_again(place: Place) -> None:
     )
     await rename_files(place.store, [(place("in/a"), place("out/a"))])
     assert await place.files() == {"out/a": "a"}
+
+
+@every_renaming_kind
+async def test_one_destination_takes_one_file(place: Place) -> None:
+    """A second file for the same destination stays where it is, also where files are replaced."""
+    await place.write({"in/a": "a", "in/b": "b", "out": "old"})
+    pairs = [(place("in/a"), place("out")), (place("in/b"), place("out"))]
+
+    for dry_run in (True, False):
+        report = await rename_files(
+            place.store, pairs, replace=True, on_error="continue", dry_run=dry_run
+        )
+        assert (report.done, report.failed) == (1, 1)
+
+    files = await place.files()
+    assert sorted(files.values()) == ["a", "b"]
+    assert {"out"} < files.keys()
