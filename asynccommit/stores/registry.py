@@ -22,6 +22,7 @@ from asynccommit.options.checked import check_fields
 from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS
 from asynccommit.redact import redact
 from asynccommit.stores.base import Store
+from asynccommit.stores.clients import with_client
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
 from asynccommit.stores.policies.funnel import Policy, Wrapped
@@ -101,9 +102,11 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
     the writes of a dry run. Close the store with ``aclose``.
 
     Raises:
+        OptionError: an option is invalid.
         UnsupportedError: there is no store for the scheme.
     """
-    return wrap(_store_class(address.scheme)(address, settings.options), settings)
+    made = _store_class(address.scheme)
+    return wrap(made(address, with_client(settings.options)), settings)
 
 
 async def close_store(store: Store) -> None:
