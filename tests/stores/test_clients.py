@@ -26,7 +26,7 @@ __all__ = ["adls_emulator", "gcs_emulator"]
 
 AZURE: dict[str, Callable[[AdlsEmulator], Any]] = {
     "adlfs": lambda emulator: AzureBlobFileSystem(
-        connection_string=emulator.connection_string, asynchronous=True, skip_instance_cache=True
+        connection_string=emulator.connection_string, skip_instance_cache=True
     ),
     "data lake": lambda emulator: DataLakeServiceClient.from_connection_string(
         emulator.connection_string
@@ -58,9 +58,7 @@ async def test_clients_of_google(gcs_emulator: GcsEmulator) -> None:
     gcs_emulator.service.create_bucket("data")
     endpoint = f"http://127.0.0.1:{gcs_emulator.port}"
     async with Storage(api_root=endpoint) as storage:
-        files = GCSFileSystem(
-            token="anon", endpoint_url=endpoint, asynchronous=True, skip_instance_cache=True
-        )
+        files = GCSFileSystem(token="anon", endpoint_url=endpoint, skip_instance_cache=True)
         for number, client in enumerate((files, storage)):
             async with open_store("gs://data/", storage_options={"client": client}) as store:
                 await store.put(f"/{number}", b"four")
