@@ -237,6 +237,7 @@ class Blob:
             where = (call.filesystem, call.path)
             account.append(*where, 0, data, conditions=held, flush=True)
             node = account.head(*where)
+        node.more().by_blob = True
         return node
 
     def _source(self, call: AdlsCall) -> tuple[Node, bytes]:

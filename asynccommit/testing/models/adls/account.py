@@ -163,6 +163,8 @@ class AdlsAccount(Filesystems):
         """
         node = self._file(fs, path)
         self._check_change(node, conditions)
+        if node.by_blob:
+            raise refusal("InvalidAppendOperation")
         if node.append_blob is not None:
             # Hadoop's client takes 400 for a repetition of an append that was done.
             if position != node.size:
@@ -192,6 +194,8 @@ class AdlsAccount(Filesystems):
         """Add a block to the end of an append blob; readers see it at once."""
         node = self.head(fs, path)
         self._check_change(node, conditions)
+        if node.append_blob is not None and not node.by_blob:
+            raise refusal("BlobOperationNotSupported")
         append_blobs.append_block(node, data, md5, limits)
         self._touch(node, self._now())
         return node
@@ -227,6 +231,8 @@ class AdlsAccount(Filesystems):
         """
         node = self._file(fs, path)
         self._check_change(node, conditions)
+        if node.by_blob:
+            raise refusal("InvalidFlushOperation")
         self._flush(node, position, retain)
         if headers:
             node.more().headers = dict(headers)

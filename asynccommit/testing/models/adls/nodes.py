@@ -69,6 +69,7 @@ class Extra:
     __slots__ = (
         "acl",
         "append_blob",
+        "by_blob",
         "cipher",
         "expires",
         "group",
@@ -82,6 +83,7 @@ class Extra:
     def __init__(self) -> None:
         self.acl: str | None = None
         self.append_blob: AppendBlob | None = None
+        self.by_blob = False
         self.cipher: Cipher | None = None
         self.expires: float | None = None
         self.group = SUPERUSER
@@ -150,6 +152,11 @@ class Node:
     def is_dir(self) -> bool:
         """Return whether this is a directory."""
         return self.children is not None
+
+    @property
+    def by_blob(self) -> bool:
+        """Return whether the blob endpoint wrote this file."""
+        return self.extra is not None and self.extra.by_blob
 
     @property
     def virtual(self) -> bool:

@@ -60,6 +60,7 @@ _TABLE = """
     encryption.
 409 BlobIsSealed The specified blob is sealed and its contents can't be modified unless the blob
     is re-created after a delete.
+409 BlobOperationNotSupported Blob operation is not supported.
 409 BlobUsesCustomerSpecifiedEncryption The blob is encrypted with customer specified encryption,
     but it was not provided in the request.
 409 BlockCountExceedsLimit The committed block count cannot exceed the maximum limit of 50,000

@@ -135,3 +135,18 @@ async def test_block_may_come_from_another_blob(wire: WireClient) -> None:
     assert elsewhere.brief == (404, "CannotVerifyCopySource")
     assert both.brief == (400, "InvalidHeaderValue")
     assert (await wire.ask("GET", "a")).body == b"0123456789234"
+
+
+async def test_endpoints_do_not_append_to_files_of_the_other(wire: WireClient) -> None:
+    """Each refuses, as Hadoop's client expects, and a file that is written anew is its own."""
+    await wire.ask("PUT", "a", more=NEW)
+    appended = await wire.ask("PATCH", "a", "action=append&position=0", body=b"x")
+    flushed = await wire.ask("PATCH", "a", "action=flush&position=0")
+    await wire.ask("PUT", "a", "resource=file&blobtype=appendblob")
+    block = await append(wire, b"x")
+    again = await wire.ask("PATCH", "a", "action=append&position=0", body=b"x")
+
+    assert appended.brief == (409, "InvalidAppendOperation")
+    assert flushed.brief == (409, "InvalidFlushOperation")
+    assert block.brief == (409, "BlobOperationNotSupported")
+    assert again.status == 202

@@ -14,11 +14,16 @@ from tests.testing.models.adls.model import FS, Bench, refused
 EMPTY = Attributes(append_blob=AppendBlob())
 
 
+def make(account: Bench, path: str, attributes: Attributes = EMPTY) -> None:
+    """Make an append blob as the blob endpoint does."""
+    account.create(FS, path, attributes=attributes).more().by_blob = True
+
+
 @pytest.fixture
 def account() -> Bench:
     """An account with an empty append blob ``f`` and a file ``plain``."""
     account = Bench()
-    account.create(FS, "f", attributes=EMPTY)
+    make(account, "f")
     account.create(FS, "plain")
     return account
 
@@ -77,8 +82,7 @@ def test_limits_that_are_met(account: Bench) -> None:
 
 def test_block_after_the_last_is_refused(account: Bench) -> None:
     """A blob has 50,000 blocks at most."""
-    many = Attributes(append_blob=AppendBlob(blocks=MOST_BLOCKS - 1))
-    account.create(FS, "f", attributes=many)
+    make(account, "f", Attributes(append_blob=AppendBlob(blocks=MOST_BLOCKS - 1)))
     account.append_block(FS, "f", b"!")
 
     with refused(409, "BlockCountExceedsLimit"):
@@ -110,9 +114,7 @@ def test_seal_ends_the_appends(account: Bench) -> None:
 
     with refused(409, "BlobIsSealed"):
         account.append_block(FS, "f", b"x")
-    with refused(409, "BlobIsSealed"):
-        account.append(FS, "f", 3, b"x")
-    account.create(FS, "f", attributes=EMPTY)
+    make(account, "f")
     account.append_block(FS, "f", b"new")
 
     assert account.data("f") == b"new"
@@ -145,11 +147,30 @@ def test_kind_goes_with_a_rename_and_not_with_a_new_file(account: Bench) -> None
 
 
 def test_appends_by_position_are_at_the_end(account: Bench) -> None:
-    """An append of the other endpoint is a block; one that was done already is refused."""
-    account.append(FS, "f", 0, b"one")
+    """An append of the dfs endpoint is a block; one that was done already is refused."""
+    account.create(FS, "g", attributes=EMPTY)
+    account.append(FS, "g", 0, b"one")
     with refused(400, "InvalidQueryParameterValue"):
-        account.append(FS, "f", 0, b"one")
-    account.flush(FS, "f", 3)
+        account.append(FS, "g", 0, b"one")
+    account.flush(FS, "g", 3)
 
+    assert account.data("g") == b"one"
+    assert account.head(FS, "g").append_blob == AppendBlob(blocks=1)
+    account.seal(FS, "g")
+    with refused(409, "BlobIsSealed"):
+        account.append(FS, "g", 3, b"x")
+
+
+def test_only_the_endpoint_that_made_a_file_appends_to_it(account: Bench) -> None:
+    """The service keeps the two apart; a new file of the name may be of the other one."""
+    account.create(FS, "g", attributes=EMPTY)
+    with refused(409, "BlobOperationNotSupported"):
+        account.append_block(FS, "g", b"x")
+    with refused(409, "InvalidAppendOperation"):
+        account.append(FS, "f", 0, b"x")
+    with refused(409, "InvalidFlushOperation"):
+        account.flush(FS, "f", 0)
+
+    account.create(FS, "f")
+    account.append(FS, "f", 0, b"one", flush=True)
     assert account.data("f") == b"one"
-    assert account.head(FS, "f").append_blob == AppendBlob(blocks=1)
