@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -23,8 +24,19 @@ from asynccommit.testing.models.fault_rules import FaultInjector
 from tests.support.gcs_store import Direct, new_service, new_store
 from tests.testing.models.s3.bench import open_store as open_bucket
 
+T = TypeVar("T", bound=Callable[..., Any])
 RENAMING = ("local", "adls", "gcs", "gcs with folders")
 KINDS = (*RENAMING, "s3")
+
+
+def on(kinds: Sequence[str]) -> Callable[[T], T]:
+    """Run a test at a place of each kind; two of them in the quick selection."""
+
+    def marked(test: T) -> T:
+        spread = pytest.mark.parametrize("place", kinds, indirect=True)(test)
+        return cast(T, pytest.mark.rotate("place", keep=2)(spread))
+
+    return marked
 
 
 @dataclass

@@ -7,10 +7,10 @@ import pytest
 from asynccommit import NotFoundError, OptionError
 from asynccommit.engine import BulkError, delete_files, delete_tree
 from asynccommit.testing import Fault
-from tests.engine.conftest import KINDS, Place
+from tests.engine.conftest import KINDS, Place, on
 
 FILES = {f"t/p={i % 3}/f{i}": "xy" for i in range(30)}
-every_kind = pytest.mark.parametrize("place", KINDS, indirect=True)
+every_kind = on(KINDS)
 on_disk = pytest.mark.parametrize("place", ["local"], indirect=True)
 on_adls = pytest.mark.parametrize("place", ["adls"], indirect=True)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from asynccommit import OptionError
 from asynccommit.engine import BulkError, make_directories
 from asynccommit.engine.directories import Parents, leaves
-from tests.engine.conftest import RENAMING, Place
+from tests.engine.conftest import RENAMING, Place, on
 
 on_adls = pytest.mark.parametrize("place", ["adls"], indirect=True)
 PATHS = st.lists(st.lists(st.sampled_from("ab-"), min_size=1, max_size=4))
 
 
-@pytest.mark.parametrize("place", RENAMING, indirect=True)
+@on(RENAMING)
 async def test_directories_are_made(place: Place) -> None:
     """Directories and their parents are there, whether they existed or not."""
     await place.write({"a/file": "x"})

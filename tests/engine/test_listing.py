@@ -6,10 +6,10 @@ import pytest
 
 from asynccommit import NotFoundError, OptionError
 from asynccommit.engine import list_tree
-from tests.engine.conftest import KINDS, RENAMING, Place
+from tests.engine.conftest import KINDS, RENAMING, Place, on
 
 
-@pytest.mark.parametrize("place", KINDS, indirect=True)
+@on(KINDS)
 async def test_everything_below_is_listed(place: Place) -> None:
     """Each file is yielded once with its size, and nothing of a neighbour."""
     files = {f"t/p={i % 3}/f{i}": "x" * i for i in range(30)}
@@ -23,7 +23,7 @@ async def test_everything_below_is_listed(place: Place) -> None:
     assert len(found) == 30
 
 
-@pytest.mark.parametrize("place", RENAMING[:2], indirect=True)
+@on(RENAMING[:2])
 async def test_a_missing_directory_is_an_error(place: Place) -> None:
     """Where directories exist by themselves, a missing one is a ``NotFoundError``."""
     with pytest.raises(NotFoundError):

@@ -10,11 +10,11 @@ import pytest
 from asynccommit import NotFoundError, OptionError, UnsupportedError
 from asynccommit.engine import BulkError, BulkProgress, FileRename, delete_files, rename_files
 from asynccommit.testing import Fault
-from tests.engine.conftest import KINDS, RENAMING, Place
+from tests.engine.conftest import KINDS, RENAMING, Place, on
 
 FILES = {f"in/p={i % 3}/f{i}": str(i) for i in range(40)}
-every_kind = pytest.mark.parametrize("place", KINDS, indirect=True)
-every_renaming_kind = pytest.mark.parametrize("place", RENAMING, indirect=True)
+every_kind = on(KINDS)
+every_renaming_kind = on(RENAMING)
 on_disk = pytest.mark.parametrize("place", ["local"], indirect=True)
 on_adls = pytest.mark.parametrize("place", ["adls"], indirect=True)
 

@@ -7,11 +7,11 @@ import pytest
 from asynccommit import NotFoundError, OptionError, UnsupportedError
 from asynccommit.engine import BulkError, move_tree
 from asynccommit.testing import Fault
-from tests.engine.conftest import KINDS, RENAMING, Place
+from tests.engine.conftest import KINDS, RENAMING, Place, on
 
 FILES = {f"in/p={i % 3}/q/f{i}": str(i) for i in range(12)} | {"in/top": "t"}
-every_kind = pytest.mark.parametrize("place", KINDS, indirect=True)
-whole_kinds = pytest.mark.parametrize("place", ["local", "adls", "gcs with folders"], indirect=True)
+every_kind = on(KINDS)
+whole_kinds = on(("local", "adls", "gcs with folders"))
 
 
 def _moved(text: dict[str, str]) -> dict[str, str]:
@@ -161,7 +161,7 @@ async def test_a_store_without_renames_copies_only_if_asked(place: Place) -> Non
         await move_tree(place.store, place("in"), place("out"))
 
 
-@pytest.mark.parametrize("place", RENAMING, indirect=True)
+@on(RENAMING)
 async def test_empty_directories_move_as_well(place: Place) -> None:
     """A directory without files is at the destination in the end, and not at the source."""
     await place.write({"in/a": "a", "out/b": "b"})

@@ -7,12 +7,12 @@ import pytest
 from asynccommit import OptionError
 from asynccommit.engine import BulkError, Expected, verify
 from asynccommit.testing import Fault
-from tests.engine.conftest import KINDS, Place
+from tests.engine.conftest import KINDS, Place, on
 
 on_adls = pytest.mark.parametrize("place", ["adls"], indirect=True)
 
 
-@pytest.mark.parametrize("place", KINDS, indirect=True)
+@on(KINDS)
 async def test_differences_are_found(place: Place) -> None:
     """A missing file, another size and another etag are told, each with what was found."""
     await place.write({f"t/f{i}": "x" * i for i in range(40)} | {"u/a": "aa", "u/b": "bb"})

@@ -80,7 +80,7 @@ def test_a_limit_that_drops_is_settled_in_three_seconds() -> None:
     assert server.refusals(9, 14) < 0.01
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(1, 4)
 def test_a_limit_that_rises_is_settled_in_a_minute() -> None:
     """From 400 to 2,000 a second: after a minute the new limit is used."""
     server = Server(400)
@@ -94,6 +94,7 @@ def test_a_limit_that_rises_is_settled_in_a_minute() -> None:
     assert server.refusals(65, 70) < 0.01
 
 
+@pytest.mark.turn(0, 2)
 def test_refusals_without_a_reason_do_not_stop_everything() -> None:
     """One in a hundred is refused at any rate: most of the limit is used all the same."""
     server = Server(2000, noise=0.01)
