@@ -15,9 +15,10 @@ _GOOGLE = "storage.googleapis.com"
 def with_client(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``options`` with those of their ``client``.
 
-    All others override these. The client's account, endpoint and credential are taken; its connections are not used, and it
-    stays open. It may be a filesystem of fsspec (adlfs, gcsfs, s3fs), a ``DataLakeServiceClient``
-    or ``BlobServiceClient`` of Azure, or a ``Storage`` of gcloud-aio-storage.
+    All others override these. The client's account, endpoint and credential are taken; its
+    connections are not used, and it stays open. It may be a filesystem of fsspec (adlfs, gcsfs,
+    s3fs), a ``DataLakeServiceClient`` or ``BlobServiceClient`` of Azure, or a ``Storage`` of
+    gcloud-aio-storage.
 
     Raises ``OptionError`` for anything else.
     """
