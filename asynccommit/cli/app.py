@@ -33,6 +33,7 @@ app = typer.Typer(
     "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
 from asynccommit.inspect.discovery import layout_of, magic_layout_of
 from asynccommit.options.job import Options
@@ -56,26 +56,42 @@ Outside = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value to standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        metavar="",
+        show_default=False,
+        help="Print the log to standard error; twice also each retry.",
+    ),
+]
 
 
 def reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--json``, ``--quiet``, ``--debug`` and ``Output`` to a command.
+    """Add the options of every command, and ``Output``.
 
     Whatever the command raises ends it with one message and its exit code.
     """
 
     @wraps(command)
-    def run(json: bool, quiet: bool, debug: bool, **given: Any) -> None:
+    def run(json: bool, quiet: bool, debug: bool, verbose: int, **given: Any) -> None:
         output = Output(json, quiet, debug)
-        with handled(output):
+        with handled(output), logging_shown(verbose):
             command(output, **given)
 
     # Typer reads the options from the signature.
     hints = get_type_hints(command, include_extras=True)
     _, *own = signature(command).parameters.values()
     flags = [
-        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=kind)
-        for name, kind in (("json", Json), ("quiet", Quiet), ("debug", Debug))
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for name, kind, default in (
+            ("json", Json, False),
+            ("quiet", Quiet, False),
+            ("verbose", Verbose, 0),
+            ("debug", Debug, False),
+        )
     ]
     shown = [one.replace(annotation=hints[one.name]) for one in own] + flags
     run.__annotations__ = {one.name: one.annotation for one in shown}

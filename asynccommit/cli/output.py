@@ -21,6 +21,7 @@ With ``--json`` standard output holds one JSON value and nothing else, for error
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -157,6 +158,34 @@ def exit_code(error: BaseException) -> Exit:
 
 def _refusal(code: Exit) -> Exit:
     return Exit.REFUSED if code is Exit.FAILED else code
+
+
+@contextmanager
+def logging_shown(verbose: int) -> Iterator[None]:
+    """Print the log of the package to standard error during the block.
+
+    ``verbose`` is 0 for nothing, 1 for the steps of a commit, 2 for each retry as well.
+    """
+    if not verbose:
+        yield
+        return
+    log, handler = logging.getLogger("asynccommit"), _PlainHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _PlainHandler(logging.StreamHandler[TextIO]):
+    """Handler whose lines have neither control characters nor credentials."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(plain(line) for line in super().format(record).splitlines())
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import subprocess
@@ -575,3 +577,26 @@ def test_a_storage_option_without_a_value_is_not_repeated(
     error = capsys.readouterr().err
     assert "-s has no value: expected -s key=value" in error
     assert "hidden" not in error
+
+
+def test_verbose_prints_the_log(command: Command, tmp_path: Path) -> None:
+    """``-v`` has the steps of a commit on standard error, ``-vv`` more; results are the same."""
+    prepare(tmp_path / "one")
+    prepare(tmp_path / "two")
+    prepare(tmp_path / "three")
+
+    assert command("commit", tmp_path / "one", "--trust-manifests") == 0
+    assert "INFO" not in command.err
+    assert command("commit", tmp_path / "two", "--trust-manifests", "-v") == 0
+    assert f"INFO asynccommit.commit.job.reporting: job {JOB}: committed" in command.err
+    assert "INFO" not in command.out
+    assert command("commit", tmp_path / "three", "--trust-manifests", "-vv", "--json") == 0
+    assert json.loads(command.out)["files"] == 3
+    assert not logging.getLogger("asynccommit").isEnabledFor(logging.INFO)
+
+
+@pytest.mark.parametrize("words", [(), ("status",), ("uploads",), ("uploads", "list")])
+def test_short_help(command: Command, words: tuple[str, ...]) -> None:
+    """``-h`` is the help of every command."""
+    assert command(*words, "-h") == 0
+    assert "Usage: asynccommit" in command.out
