@@ -22,6 +22,7 @@ import anyio.to_thread
 
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.local.store import LocalStore
 
 LOOPBACK = "127.0.0.1"
@@ -227,7 +228,7 @@ def after_renames(count: int, action: Callable[[], object], like: str = "/tasks/
         like: renames of paths without this do not count.
     """
     counter = _Renames(count, action, like)
-    for store in (LocalStore, AdlsStore, GcsStore):
+    for store in (LocalStore, AdlsStore, GcsStore, HdfsStore):
         store.rename = counter.around(store.rename)  # type: ignore[method-assign]
 
 

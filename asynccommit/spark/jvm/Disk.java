@@ -26,6 +26,7 @@ final class Disk {
   final FileSystem fs;
   private final Configuration conf;
   final boolean local;
+  private final boolean hdfs;
 
   /** Whether a file needs no directory, and is there as a whole or not at all. */
   final boolean objects;
@@ -33,7 +34,9 @@ final class Disk {
   Disk(FileSystem fs, Configuration conf) {
     this.fs = fs;
     this.conf = conf;
-    this.local = "file".equals(fs.getUri().getScheme());
+    String scheme = fs.getUri().getScheme();
+    this.local = "file".equals(scheme);
+    this.hdfs = "hdfs".equals(scheme) || "viewfs".equals(scheme);
     this.objects = "gs".equals(fs.getUri().getScheme());
   }
 
@@ -212,6 +215,10 @@ final class Disk {
   String etag(FileStatus status) {
     if (local) {
       return LocalFiles.etag(status.getPath());
+    }
+    if (hdfs) { // as Python's store makes it
+      String time = Long.toHexString(status.getModificationTime());
+      return time + "-" + Long.toHexString(status.getLen());
     }
     return status instanceof EtagSource ? ((EtagSource) status).getEtag() : null;
   }
