@@ -32,7 +32,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 failed, 2 usage error, 3 refused or problems found, "
     "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )

@@ -600,3 +600,17 @@ def test_short_help(command: Command, words: tuple[str, ...]) -> None:
     """``-h`` is the help of every command."""
     assert command(*words, "-h") == 0
     assert "Usage: " in command.out
+
+
+def test_shells_complete_commands() -> None:
+    """A shell that asks for completions of ``st`` is told ``status``."""
+    environment = {
+        **os.environ,
+        "_ASYNCCOMMIT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "asynccommit st",
+        "COMP_CWORD": "1",
+    }
+    program = Path(sys.executable).with_name("asynccommit")
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+
+    assert done.stdout.split() == ["status"]
