@@ -14,6 +14,7 @@ from asynccommit.cli.arguments import Json
 from asynccommit.cli.commands.abort import abort
 from asynccommit.cli.commands.commit import commit
 from asynccommit.cli.commands.demo import app as demo
+from asynccommit.cli.commands.doctor import doctor
 from asynccommit.cli.commands.files import ls, mv, rm, verify
 from asynccommit.cli.commands.hive import app as hive
 from asynccommit.cli.commands.mapreduce import app as mapreduce
@@ -39,7 +40,7 @@ app = typer.Typer(
 
 for verb in (commit, status, resume, abort, takeover, inspect):
     app.command()(verb)
-for verb in (ls, mv, rm, verify):
+for verb in (doctor, ls, mv, rm, verify):
     app.command()(verb)
 for group in (uploads, sink_log, hive, mapreduce, demo):
     app.add_typer(group)

@@ -1,0 +1,176 @@
+"""Checks of this machine and of a store, for ``asynccommit doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, PreconditionError
+from asynccommit.inspect.terminal import show_seconds
+from asynccommit.redact import redact
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Kind, Store, Traits
+from asynccommit.stores.opening import open_store
+from asynccommit.stores.tree import remove_file, remove_tree
+from asynccommit.stores.urls import Address
+
+_JAVA = 17
+_SKEW_SECONDS = 30.0
+_EXTRAS = {
+    "pyspark": "spark",
+    "aiohttp": "adls,gcs,s3",
+    "azure-identity": "adls",
+    "gcloud-aio-auth": "gcs",
+    "botocore": "s3",
+    "hdfs-native": "hdfs",
+    "fsspec": "fsspec",
+    "pyreqwest": "fast",
+    "uvloop": "fast",
+}
+"""Distribution -> the extras that it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of one check.
+
+    Attributes:
+        name: what was checked.
+        found: what was found.
+        ok: false for a problem, ``None`` if it is only a fact.
+        remedy: what to do about a problem.
+    """
+
+    name: str
+    found: str
+    ok: bool | None = None
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+def check_machine() -> Iterator[Check]:
+    """Yield the checks of this machine: Python, packages, Java."""
+    yield Check("asynccommit", version("asynccommit"))
+    yield Check("Python", f"{platform.python_version()}, {sys.executable}")
+    for name, extras in _EXTRAS.items():
+        try:
+            yield Check(name, version(name))
+        except PackageNotFoundError:
+            one = extras.partition(",")[0]
+            yield Check(name, "not installed", None, f"pip install 'asynccommit[{one}]'")
+    yield check_java(os.environ)
+
+
+def check_java(environ: Mapping[str, str]) -> Check:
+    """Return the version of Java that Spark would use."""
+    home = environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
+    if not program or not os.access(program, os.X_OK):
+        where = f"{program} is no program" if home else "no java on the PATH"
+        remedy = f"for Spark install Java {_JAVA} or newer, or set JAVA_HOME"
+        return Check("Java", where, None, remedy)
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    first = (done.stderr or done.stdout).partition("\n")[0].strip()
+    number = re.search(r'"(?:1\.)?(\d+)', first)
+    if number is None or int(number[1]) < _JAVA:
+        return Check("Java", f"{first or 'no version'}, {program}", False, f"install Java {_JAVA}")
+    return Check("Java", f"{first}, {program}", ok=True)
+
+
+async def check_place(
+    place: Address, storage: Mapping[str, Any], *, write: bool
+) -> AsyncIterator[Check]:
+    """Yield the checks of a destination.
+
+    Args:
+        place: the destination.
+        storage: options of its store.
+        write: whether a directory is made below the destination for the checks, and deleted.
+    """
+    try:
+        async with open_store(place, storage_options=storage, retry_seconds=20) as store:
+            async for check in _check_store(store, place, write=write):
+                yield check
+    except AsyncCommitError as error:
+        yield Check("store", redact(str(error)), ok=False, remedy="see docs/errors.md")
+
+
+async def _check_store(store: Store, place: Address, *, write: bool) -> AsyncIterator[Check]:
+    try:
+        info = await store.head(place.path)
+        kind = info.kind.value
+        yield Check("destination", kind, info.kind is not Kind.FILE or None)
+    except NotFoundError:
+        yield Check("destination", "does not exist yet; a job makes it")
+    traits = store.traits
+    yield Check("store", traits.name, ok=True)
+    yield Check("committer", committer_for(traits))
+    if write:
+        async with _directory(store, place.path) as directory:
+            async for check in _probe(store, directory):
+                yield check
+
+
+def committer_for(traits: Traits) -> str:
+    """Return the committer that is the default on a store, with the reason."""
+    if traits.atomic_rename:
+        return "manifest: the store renames files atomically"
+    return "magic: the store has no rename, so uploads are completed by the job commit"
+
+
+@asynccontextmanager
+async def _directory(store: Store, place: str) -> AsyncIterator[str]:
+    """Make a directory of our own, and delete it in the end."""
+    directory = f"{place.rstrip('/')}/_asynccommit-doctor-{this_host().new_id()}"
+    await store.mkdir(directory)
+    try:
+        yield directory
+    finally:
+        with suppress(NotFoundError):
+            await remove_tree(store, directory)
+
+
+async def _probe(store: Store, directory: str) -> AsyncIterator[Check]:
+    """Yield what requests do that a commit depends on."""
+    one, two = f"{directory}/one", f"{directory}/two"
+    began = this_host().now()
+    written = await store.put(one, b"1")
+    took = this_host().now() - began
+    yield Check("write", f"done in {show_seconds(took)}", ok=True)
+    if written.modified:
+        skew = written.modified - (began + took / 2)
+        text = f"the store's clock is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}"
+        remedy = "set this machine's clock: leases compare times"
+        yield Check("clock", text, abs(skew) < _SKEW_SECONDS, remedy)
+    yield await refused("no overwrite", lambda: store.put(one, b"2", overwrite=False))
+    if store.traits.atomic_rename:
+        etag = (await store.head(one)).etag
+        await store.put(two, b"2")
+        yield await refused("no replacing rename", lambda: store.rename(one, two))
+        await remove_file(store, two)
+        await store.rename(one, two, etag=etag)
+        kept = store.traits.lasting(etag) == store.traits.lasting((await store.head(two)).etag)
+        remedy = "lost responses of renames cannot be settled here"
+        yield Check("rename", "keeps the etag" if kept else "changes the etag", kept, remedy)
+
+
+async def refused(name: str, request: Callable[[], Awaitable[object]]) -> Check:
+    """Return whether the store refuses a request that must be refused."""
+    try:
+        await request()
+    except (ExistsError, PreconditionError):
+        return Check(name, "refused, as it must be", ok=True)
+    remedy = "this service ignores a condition that commits depend on: do not commit there"
+    return Check(name, "done, although something was there", False, remedy)
