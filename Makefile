@@ -16,7 +16,7 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all bench lint format lock clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all witness bench lint format lock clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
 
 test-all: java $(STAMP)  ## run every test, as before a release
 	$(BIN)/python -m tests.support.run all
+
+witness: java $(STAMP)  ## run Hadoop's own tests of ADLS against the emulator; ARGS="Rename Acl" for some
+	$(BIN)/python -m tests.witness.hadoop_azure $(ARGS)
 
 bench: java $(STAMP)  ## measure against Hadoop's committers
 	$(BIN)/python -m bench $(ARGS)
