@@ -108,8 +108,11 @@ class MiniHdfs:
 
 
 @contextmanager
-def start_mini_hdfs(folder: Path, *options: str) -> Iterator[MiniHdfs]:
-    """Run a NameNode and a DataNode with their disks in ``folder``; stop both at the end."""
+def start_mini_hdfs(folder: Path, *options: str, pair: bool = False) -> Iterator[MiniHdfs]:
+    """Run a NameNode and a DataNode with their disks in ``folder``; stop both at the end.
+
+    With ``pair`` there are two NameNodes, of which the first one is active.
+    """
     classpath = f"{minicluster_jar()}{os.pathsep}{jars()}"
     with Hadoop.start("-cp", classpath, *options) as hadoop:
         builder = hadoop.new(
@@ -117,10 +120,14 @@ def start_mini_hdfs(folder: Path, *options: str) -> Iterator[MiniHdfs]:
             hadoop.configuration(),
             hadoop.new("java.io.File", str(folder)),
         )
+        if pair:
+            builder.nnTopology(hadoop.java(f"{_HDFS}.MiniDFSNNTopology").simpleHATopology())
         with hadoop.errors():
             cluster = builder.numDataNodes(1).build()
             try:
                 cluster.waitActive()
+                if pair:
+                    cluster.transitionToActive(0)
                 yield MiniHdfs(hadoop, cluster)
             finally:
                 cluster.shutdown(True)

@@ -49,6 +49,7 @@ class HdfsClient:
             ) from error
         self.options = native.WriteOptions
         self._timeout = settings.timeout
+        self._group = settings.group
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="asynccommit-hdfs")
 
     async def ask(self, request: HdfsRequest, call: Callable[[Any], Awaitable[T]]) -> T:
@@ -62,7 +63,7 @@ class HdfsClient:
         except _PASSED_ON:
             raise
         except BaseException as error:  # a panic of the library is no Exception
-            raise translate(request, error) from error
+            raise translate(request._replace(group=self._group), error) from error
 
     async def work(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
         """Return the result of a function of the blocking client.
@@ -76,7 +77,7 @@ class HdfsClient:
         except _PASSED_ON:
             raise
         except BaseException as error:
-            raise translate(request, error) from error
+            raise translate(request._replace(group=self._group), error) from error
 
     async def aclose(self) -> None:
         """Let the threads end; a call under way is not waited for."""

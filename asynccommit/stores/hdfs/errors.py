@@ -28,6 +28,8 @@ _OTHER = re.compile(r'(\w+)(?:\("?(.*?)"?\))?\Z', re.DOTALL)
 _STACK = re.compile(r"\\n\\tat |\n\tat |\n")
 _ROOM = 300  # characters of a message
 
+_FAILOVER = 1.0  # seconds until a NameNode may be active
+
 _NO_DIRECTORY = "(is not a directory)"
 _MAKES_DIRECTORIES = frozenset({"mkdir", "mkdir_new"})
 
@@ -88,12 +90,14 @@ class HdfsRequest(NamedTuple):
         path: the path of the call.
         writes: whether it has a visible effect.
         new: whether it requires an empty destination.
+        group: whether there are several NameNodes, one of which will become active.
     """
 
     op: str
     path: str
     writes: bool = False
     new: bool = False
+    group: bool = False
 
 
 def translate(request: HdfsRequest, error: BaseException) -> StoreError:
@@ -149,13 +153,26 @@ def _remote(request: HdfsRequest, java: str, message: str, *, fatal: bool) -> St
         known, remedy = _KNOWN[java]
         return known(request.op, request.path, f"{detail}: {remedy}" if remedy else detail)
     if java in _ELSEWHERE:
-        return _unanswered(request, f"{detail}: no NameNode is active, or the URL names another")
+        return _inactive(request, detail)
     if java == "RetriableException":
         again = ThrottledError if "too busy" in message.lower() else UnavailableError
         return again(request.op, request.path, detail)
     if fatal:
         return _unanswered(request, detail)
     return _by_message(request, message)(request.op, request.path, detail)
+
+
+def _inactive(request: HdfsRequest, detail: str) -> StoreError:
+    """Return the error for the answer of a NameNode that is not active.
+
+    In a group one will be: until then all requests wait, as for a busy service.
+    """
+    if not request.group:
+        return _unanswered(request, f"{detail}: the URL names a NameNode that is not active")
+    detail = f"{detail}: no NameNode is active"
+    if request.writes:
+        return OutcomeUnknownError(request.op, request.path, detail, busy=True)
+    return ThrottledError(request.op, request.path, detail, _FAILOVER)
 
 
 def _by_message(request: HdfsRequest, message: str) -> type[StoreError]:

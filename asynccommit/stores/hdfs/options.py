@@ -82,6 +82,7 @@ class HdfsSettings:
         config_dir: directory of the configuration; ``None`` if there is none.
         kerberos: arguments of hdfs-native about Kerberos.
         identity: values of the environment that tell who asks.
+        group: whether the URL names several NameNodes.
         umask: the permissions that new files and directories lack.
         timeout: seconds in which the NameNode must answer.
         workers: requests in flight.
@@ -93,6 +94,7 @@ class HdfsSettings:
     config_dir: str | None
     kerberos: Mapping[str, str] = field(repr=False)
     identity: tuple[str, ...] = field(repr=False)
+    group: bool
     umask: int
     timeout: float
     workers: int
@@ -117,7 +119,8 @@ def read_settings(
     url = _url(address, conf)
     # The library waits between two rounds over the NameNodes, which its asyncio client cannot do.
     # With this number it ends after the first round; the requests are repeated here.
-    hadoop[_FAILOVERS] = str(fewest_namenodes(conf) - 1)
+    fewest = fewest_namenodes(conf)
+    hadoop[_FAILOVERS] = str(fewest - 1)
     return HdfsSettings(
         url=url,
         name=url or conf["fs.defaultFS"],
@@ -125,6 +128,7 @@ def read_settings(
         config_dir=None if directory is None else str(directory),
         kerberos=_kerberos(named),
         identity=tuple(environ.get(name, "") for name in _IDENTITY),
+        group=fewest > 1 and ":" not in address.authority,
         umask=umask_of(conf),
         timeout=number(named, "timeout", "a number of seconds") or _TIMEOUT,
         workers=count(named, "max_concurrency", _MOST) or _WORKERS,

@@ -98,13 +98,13 @@ KNOWN: list[tuple[HdfsRequest, BaseException, type[StoreError], str]] = [
         RENAME,
         remote("org.apache.hadoop.ipc.StandbyException", "Operation category WRITE"),
         OutcomeUnknownError,
-        "no NameNode is active",
+        "not active",
     ),
     (
         HEAD,
         remote("org.apache.hadoop.ipc.StandbyException", "Operation category READ"),
         UnavailableError,
-        "no NameNode is active",
+        "not active",
     ),
     (
         RENAME,
@@ -169,6 +169,17 @@ def test_each_error_has_one_meaning(
     assert (found.op, found.path) == (request_.op, request_.path)
     assert text in found.detail
     assert "FSNamesystem" not in found.detail
+
+
+def test_failover_is_waited_for() -> None:
+    """With several NameNodes a refusal by a standby asks for a pause, which needs no budget."""
+    standby = remote("org.apache.hadoop.ipc.StandbyException", "Operation category")
+    written = translate(RENAME._replace(group=True), standby)
+    assert isinstance(written, OutcomeUnknownError)
+    assert written.busy
+    read = translate(HEAD._replace(group=True), standby)
+    assert isinstance(read, ThrottledError)
+    assert read.retry_after == 1.0
 
 
 def test_message_is_that_of_the_exception() -> None:

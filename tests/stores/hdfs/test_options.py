@@ -62,6 +62,7 @@ def test_url_without_a_host_needs_the_default(tmp_path: Path) -> None:
 def test_failovers_end_after_one_round() -> None:
     """The library tries each NameNode once, whatever the configuration says."""
     assert settings("hdfs://nn:1/t").config[FAILOVERS] == "0"
+    assert [settings(url, HA).group for url in ("hdfs://ns/t", "hdfs://nn:1/t")] == [True, False]
     assert settings("hdfs://ns/t", {**HA, FAILOVERS: "15"}).config[FAILOVERS] == "1"
 
 
