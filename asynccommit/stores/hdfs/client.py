@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -16,19 +17,20 @@ from asynccommit.stores.hdfs.options import HdfsSettings
 
 T = TypeVar("T")
 
-_THREADS = 16  # for contents and listings
+_QUICK = 64  # threads for requests to the NameNode
+_SLOW = 16  # threads for contents and listings
 _PATIENCE = 10  # times the timeout of a request to the NameNode
-_KEPT: dict[Hashable, tuple[Any, Any]] = {}
+_KEPT: dict[Hashable, Any] = {}
 # What ends a task or the process, and is no error of the library.
 _PASSED_ON = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, StoreError)
 
 
 class HdfsClient:
-    """The two clients of hdfs-native, for one event loop.
+    """The blocking client of hdfs-native on threads, for one event loop.
 
-    Requests to the NameNode alone go through the asyncio client. Its reads, writes and listings
-    would wait inside the library where no runtime of it runs, or pass through the event loop for
-    each entry; they go through the blocking client, on threads.
+    The asyncio client of version 0.14.7 can hang the process if a connection breaks: it wakes the
+    event loop, which needs Python's lock, with a lock of its own held. It cannot wait between two
+    rounds over the NameNodes either.
 
     Args:
         settings: the NameNodes and how to reach them.
@@ -41,7 +43,7 @@ class HdfsClient:
     def __init__(self, settings: HdfsSettings) -> None:
         native = _native()
         try:
-            self._asyncio, self._blocking = _clients(native, settings)
+            self._client = _client(native, settings)
         except (RuntimeError, OSError) as error:
             raise OptionError(
                 f"{settings.name} cannot be opened: {message_of(error)}; check the URL, "
@@ -50,49 +52,52 @@ class HdfsClient:
         self.options = native.WriteOptions
         self._timeout = settings.timeout
         self._group = settings.group
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="asynccommit-hdfs")
+        threads = partial(ThreadPoolExecutor, thread_name_prefix="asynccommit-hdfs")
+        self._quick = threads(min(settings.workers, _QUICK))
+        self._slow = threads(_SLOW)
 
-    async def ask(self, request: HdfsRequest, call: Callable[[Any], Awaitable[T]]) -> T:
+    async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
         """Return the response to one request to the NameNode.
 
         Raises ``StoreError``.
         """
+        return await self._run(self._quick, self._timeout, request, call)
+
+    async def work(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
+        """Return the result of a function that reads, writes or lists.
+
+        Raises ``StoreError``.
+        """
+        return await self._run(self._slow, self._timeout * _PATIENCE, request, call)
+
+    async def _run(
+        self,
+        threads: ThreadPoolExecutor,
+        timeout: float,
+        request: HdfsRequest,
+        call: Callable[[Any], T],
+    ) -> T:
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._timeout):
-                return await call(self._asyncio)
+            async with asyncio.timeout(timeout):
+                return await loop.run_in_executor(threads, call, self._client)
         except _PASSED_ON:
             raise
         except BaseException as error:  # a panic of the library is no Exception
             raise translate(request._replace(group=self._group), error) from error
 
-    async def work(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
-        """Return the result of a function of the blocking client.
-
-        Raises ``StoreError``.
-        """
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._timeout * _PATIENCE):
-                return await loop.run_in_executor(self._threads, call, self._blocking)
-        except _PASSED_ON:
-            raise
-        except BaseException as error:
-            raise translate(request._replace(group=self._group), error) from error
-
     async def aclose(self) -> None:
         """Let the threads end; a call under way is not waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._quick.shutdown(wait=False, cancel_futures=True)
+        self._slow.shutdown(wait=False, cancel_futures=True)
 
 
-def _clients(native: Any, settings: HdfsSettings) -> tuple[Any, Any]:
-    """Return the asyncio client and the blocking one.
+def _client(native: Any, settings: HdfsSettings) -> Any:
+    """Return the blocking client, the same for the same settings.
 
-    They are the same for the same settings, and are never freed. To free one ends its threads and
-    waits for them with Python's lock held; a thread that is about to report a result waits for that
-    lock, and the process would hang. After a fork the threads are missing, so a child has clients
-    of its own.
+    It is never freed, because that waits for its threads with Python's lock held. After a fork the
+    threads are missing, so a child has a client of its own.
     """
-    made = settings.url, dict(settings.config), settings.config_dir
     key = (
         os.getpid(),
         (settings.url, settings.config_dir, settings.identity),
@@ -100,10 +105,8 @@ def _clients(native: Any, settings: HdfsSettings) -> tuple[Any, Any]:
         tuple(sorted(settings.kerberos.items())),
     )
     if key not in _KEPT:
-        found = (
-            native.AsyncClient(*made, **settings.kerberos),
-            native.Client(*made, **settings.kerberos),
-        )
+        config = dict(settings.config)
+        found = native.Client(settings.url, config, settings.config_dir, **settings.kerberos)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))  # also not at the end of the process
         _KEPT[key] = found
     return _KEPT[key]

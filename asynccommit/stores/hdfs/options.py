@@ -117,8 +117,8 @@ def read_settings(
     directory = named.get("config_dir") or config_directory(environ)
     conf = {**(read_site_files(str(directory)) if directory else {}), **hadoop}
     url = _url(address, conf)
-    # The library waits between two rounds over the NameNodes, which its asyncio client cannot do.
-    # With this number it ends after the first round; the requests are repeated here.
+    # With this number the library ends after the first round over the NameNodes; the requests are
+    # repeated here.
     fewest = fewest_namenodes(conf)
     hadoop[_FAILOVERS] = str(fewest - 1)
     return HdfsSettings(
