@@ -7,7 +7,7 @@ AsyncCommitError
   StoreError                  one request to a store: has .op, .path, .detail
     ThrottledError            refused, nothing done: send requests more slowly (.retry_after)
     UnavailableError          refused, nothing done: try again
-    OutcomeUnknownError       sent, but not answered: the change may have happened
+    OutcomeUnknownError       sent, but no response came: the change may have happened
     NotFoundError             rejected: the path does not exist
     ExistsError               rejected: the path exists already
     PreconditionError         rejected: the path does not hold what was expected

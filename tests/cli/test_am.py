@@ -61,6 +61,6 @@ def test_nothing_is_there(tmp_path: Path, command: Command) -> None:
 
 
 def test_a_place_that_no_store_knows(command: Command) -> None:
-    """Where Hadoop's own filesystem is meant the command says that it has none."""
-    assert command("mapreduce", "status", "hdfs://namenode/tmp/hadoop-yarn/staging") == 2
-    assert "hdfs" in command.err
+    """A scheme without a store is a usage error that names it."""
+    assert command("mapreduce", "status", "wasb://namenode/tmp/hadoop-yarn/staging") == 2
+    assert "wasb" in command.err
