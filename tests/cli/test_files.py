@@ -24,7 +24,7 @@ from tests.cli.support import Command
 
 __all__ = ["adls_emulator_thread"]
 
-SLOW = Climate.from_json({"latency": 20})
+SLOW = Climate.from_json({"latency": 0.02})
 
 
 def _write(root: Path, *names: str) -> None:
