@@ -178,7 +178,7 @@ async def undo(
 
 
 async def _load(run: UploadContext, record: UploadRecord, plan: UploadPlan) -> bool:
-    """Read the plan of a commit; whether there is one.
+    """Read the plan of a commit; return whether there is one.
 
     Raises ``LeaseLostError`` if another has ended the commit and deleted it meanwhile.
     """

@@ -29,7 +29,7 @@ MAX_FILES = 64
 
 @dataclass(slots=True)
 class Snapshot:
-    """The answers to questions, as long as nothing was written.
+    """Facts that were read at once, valid until the first write.
 
     Attributes:
         infos: path -> the facts about it, ``None`` if nothing is there.

@@ -127,7 +127,7 @@ class GcsClient(HttpClient[GcsRequest]):
     # --- folders -----------------------------------------------------------------------------
 
     async def need_layout(self, request: GcsRequest) -> None:
-        """See that ``hierarchical`` is known. Raises ``StoreError``."""
+        """Find out whether the bucket has folders, once. Raises ``StoreError``."""
         if self.hierarchical is None:
             self._settle(request.look, await self._flight())  # it has not been sent yet
 

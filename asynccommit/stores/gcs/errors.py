@@ -84,7 +84,7 @@ class GcsRequest(NamedTuple):
 
 
 class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
-    """Tells the errors of one store.
+    """A translator from responses to errors, for one store.
 
     Args:
         place: its bucket.

@@ -74,7 +74,7 @@ class Window:
 
     @property
     def share(self) -> float:
-        """The share of refusals in the answers."""
+        """The share of refusals in the responses."""
         return self.bad / self.answers if self.answers else 0.0
 
     @property
@@ -115,7 +115,7 @@ class Pace:
 
     @property
     def expected(self) -> float:
-        """The share of refusals that is not for the rate, as far as is known."""
+        """The estimated share of refusals for other reasons than the rate."""
         return max(_FEW, self._expected if self._age < _OLD else 0.0)
 
     def step(self, window: Window) -> bool:

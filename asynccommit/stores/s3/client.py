@@ -1,4 +1,4 @@
-"""One door to a bucket: requests are signed, sent once, and judged here."""
+"""Sign and send the requests to a bucket, and read the responses."""
 
 from __future__ import annotations
 
