@@ -146,9 +146,9 @@ async def _delete_listed(operation: BulkOperation, top: str) -> None:
         info = await operation.store.head(top)
         await Deleter(operation).delete([info])
     elif not operation.has_failed:
-        await remove_directories(operation.store, directories)
-        with suppress(NotFoundError, ExistsError):  # it may exist only by its files
-            await remove_directory(operation.store, top)
+        with operation.recording(top), suppress(NotFoundError, ExistsError):
+            await remove_directories(operation.store, directories)
+            await remove_directory(operation.store, top)  # it may exist only by its files
 
 
 class Deleter:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+import logging
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Literal, TypeVar
 
 from asynccommit.engine.report import (
@@ -15,12 +17,14 @@ from asynccommit.engine.report import (
     OnProgress,
 )
 from asynccommit.errors import StoreError
-from asynccommit.redact import redact
+from asynccommit.redact import Redacted, redact
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.stores.policies.traffic import Traffic, traffic_of
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 OnError = Literal["stop", "continue"]
@@ -113,6 +117,14 @@ class BulkOperation:
             self._failures.append(Failure(path, dest, reason, type(error).__name__))
         self._tell()
 
+    @contextmanager
+    def recording(self, path: str, dest: str = "") -> Iterator[None]:
+        """Count an error of the store in the block as a failure at ``path``."""
+        try:
+            yield
+        except StoreError as error:
+            self.record(path, dest, error)
+
     def finish(self, count: int = 1, size: int = 0) -> None:
         """Count items done, with their total size in bytes."""
         self.done += count
@@ -181,9 +193,12 @@ class BulkOperation:
             return
         self._reported = now
         done = self.done + self.directories + self.skipped + self._failed
-        self._on_progress(
-            BulkProgress(self.name, done, self.total, self._failed, now - self._started)
-        )
+        progress = BulkProgress(self.name, done, self.total, self._failed, now - self._started)
+        try:
+            self._on_progress(progress)
+        except Exception as error:  # a broken pipe must not leave half of the files
+            self._on_progress = None
+            log.warning("progress is reported no more: %s", Redacted(error))
 
 
 class _Stopped(Exception):  # noqa: N818 - never leaves this module

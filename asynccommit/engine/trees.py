@@ -25,6 +25,9 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there, remove_directories, remove_directory
 
+_KEPT = (NotFoundError, ExistsError, PreconditionError)
+"""The errors for a directory that is gone, has come to hold something, or is a link."""
+
 
 async def move_tree(
     store: Store,
@@ -94,8 +97,9 @@ async def _move_listed(operation: BulkOperation, mover: Mover, old: str, new: st
     await mover.move(files())
     if directories and not operation.dry_run and not operation.has_failed:
         empty = leaves(new + info.path[len(old) :] for info in directories)
-        await for_each(empty, store.mkdir, workers=operation.workers)
-        await remove_directories(store, directories)
+        with operation.recording(old, new):
+            await for_each(empty, store.mkdir, workers=operation.workers)
+            await remove_directories(store, directories)
 
 
 class _Pair(NamedTuple):
@@ -198,7 +202,7 @@ class _Merge:
             depths.setdefault(path.count("/"), []).append(path)
 
         async def remove(path: str) -> None:
-            with suppress(NotFoundError, ExistsError, PreconditionError):
+            with self._operation.recording(path), suppress(*_KEPT):
                 await remove_directory(self._store, path)
 
         for depth in sorted(depths, reverse=True):

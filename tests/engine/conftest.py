@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from asynccommit.engine import list_tree
+from asynccommit.errors import NotFoundError
 from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
@@ -93,7 +94,7 @@ class Place:
 async def _exists(store: Store, path: str) -> bool:
     try:
         await store.head(path)
-    except Exception:
+    except NotFoundError:
         return False
     return True
 

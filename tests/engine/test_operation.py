@@ -88,3 +88,20 @@ async def test_progress_ends_with_the_result() -> None:
     operation.result()
 
     assert told[-1].done == 11
+
+
+async def test_broken_progress_does_not_stop_the_work(caplog: pytest.LogCaptureFixture) -> None:
+    """An error of ``on_progress`` is logged once, and no call follows."""
+    calls: list[BulkProgress] = []
+
+    def broken(progress: BulkProgress) -> None:
+        calls.append(progress)
+        raise BrokenPipeError("nobody reads")
+
+    operation = _operation(on_progress=broken)
+    operation.finish()
+    assert operation.result().done == 1
+    operation.result()
+
+    assert len(calls) == 1
+    assert "nobody reads" in caplog.text

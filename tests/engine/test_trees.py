@@ -171,3 +171,17 @@ async def test_empty_directories_move_as_well(place: Place) -> None:
 
     assert (await place.store.head(place("out/empty/inner"))).is_dir
     assert not await place.exists("in")
+
+
+@on(["adls"])
+async def test_an_emptied_directory_that_stays_is_reported(place: Place) -> None:
+    """A refusal after all files have moved has the report of them."""
+    await place.write({"in/a": "a", "out/b": "b"})
+    place.weather.add(Fault("before", "delete", code="AuthorizationPermissionMismatch"))
+
+    with pytest.raises(BulkError) as caught:
+        await move_tree(place.store, place("in"), place("out"))
+
+    assert await place.files() == {"out/a": "a", "out/b": "b"}
+    report = caught.value.report
+    assert (report.done, report.failures[0].error) == (1, "DeniedError")
