@@ -14,9 +14,8 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.urls import parse_url
-from bench import trees
+from bench import noop, trees
 from bench.adls import account as adls
-from bench.bulk.nowhere import Nowhere
 from bench.child import serve
 from bench.gcs import account as gcs
 from bench.gcs.peers import Gcsfs
@@ -116,10 +115,11 @@ def renamed_nowhere(count: int) -> dict[str, Any]:
             parent = f"day={number % 1_000}"
             yield FileRename(f"/in/{parent}/part-{number}", f"/out/{parent}/part-{number}", "etag")
 
-    submit(rename_files(Nowhere(), pairs(1_000)))
+    nowhere = noop.NoopStore(trees.Shape(1, 1, 1), keep=False)
+    submit(rename_files(nowhere, pairs(1_000)))
     gc.collect()
     before, began = memory("VmRSS"), time.perf_counter()
-    report = submit(rename_files(Nowhere(), pairs(count)))
+    report = submit(rename_files(nowhere, pairs(count)))
     seconds = time.perf_counter() - began
     assert report.done == count
     return {
