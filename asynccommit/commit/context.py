@@ -109,6 +109,7 @@ class CommitContext:
         withdrawn: the commit gives way to another job.
         renamed: files that reached their destinations; too low if ``miscounted``.
         success: the URL of ``_SUCCESS``.
+        reserved: the empty file in the owner's directory for the content of ``_SUCCESS``.
         snapshot: the store with answers that were read at once, before the commit began.
         on_visible: called when readers see the job's files and ``_SUCCESS``, before the clean-up.
         told: whether it was called, so that warnings and errors are logged from then on.
@@ -125,6 +126,7 @@ class CommitContext:
     renamed: int = 0
     miscounted: bool = False
     success: str | None = None
+    reserved: str | None = None
     snapshot: Store | None = None
     on_visible: OnVisible | None = None
     told: bool = False

@@ -20,6 +20,8 @@ from asynccommit.formats.tables import Column, are_etags, are_sizes, check_head,
 TYPE = "asynccommit.CommitPlan/1"
 CHUNK_ROWS = 20_000
 """Number of rows of a chunk."""
+MAX_INLINE_ROWS = 1_000
+"""Number of rows up to which a chunk may be part of the commit record."""
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
 """Maximum size in bytes; a larger one is neither written nor read."""
 KINDS = frozenset({"file", "directory", "other"})
@@ -68,12 +70,7 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
         ManifestError: the chunk is invalid, or larger than ``MAX_CHUNK_BYTES``.
     """
     path = f"commit-plan-{chunk.plan_id}/{chunk.index:05d}.json"
-    value: dict[str, Any] = {
-        "type": TYPE,
-        "plan": chunk.plan_id,
-        "index": chunk.index,
-        **{name: list(getattr(chunk, name)) for name in _TABLES},
-    }
+    value = chunk_object(chunk)
     fields = JsonFields(value, path)
     check_head(fields, TYPE, chunk.plan_id, chunk.index)
     for name in _TABLES:
@@ -82,6 +79,17 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
     data = dump_object(value, path, indent=False)
     check_size(data, path, MAX_CHUNK_BYTES)
     return data
+
+
+def chunk_object(chunk: PlanChunk) -> dict[str, Any]:
+    """Return a chunk as a JSON object."""
+    head = {"type": TYPE, "plan": chunk.plan_id, "index": chunk.index}
+    return {**head, **{name: list(getattr(chunk, name)) for name in _TABLES}}
+
+
+def rows_of(chunk: PlanChunk) -> int:
+    """Return the number of rows of a chunk."""
+    return sum(len(getattr(chunk, name)) for name in _TABLES)
 
 
 def decode_chunk(data: bytes, path: str, plan_id: str, index: int) -> PlanChunk:
@@ -97,7 +105,11 @@ def decode_chunk(data: bytes, path: str, plan_id: str, index: int) -> PlanChunk:
         ManifestError: names the row and the field that is invalid.
     """
     check_size(data, path, MAX_CHUNK_BYTES)
-    fields = load_object(data, path, surrogates=True)
+    return read_chunk(load_object(data, path, surrogates=True), plan_id, index)
+
+
+def read_chunk(fields: JsonFields, plan_id: str, index: int) -> PlanChunk:
+    """Read the object of a chunk as ``decode_chunk`` does."""
     check_head(fields, TYPE, plan_id, index)
     tables = {name: check_table(fields, name, columns) for name, columns in _TABLES.items()}
     return PlanChunk(plan_id, index, **tables)

@@ -1,11 +1,12 @@
 """The commit record, written before the first visible change.
 
-Format 2, JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
+JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
 ``owner`` (``id``, ``host``, ``user``, ``process``), ``lease`` (seconds), ``files``, ``bytes``,
 ``manifests`` (a digest over the tasks, their attempts and their manifests' digests), ``tasks``
 (task id -> task attempt id), ``mode``, ``key``, ``options``, ``madeDestination``, ``planId``,
 ``plan`` (a digest of each of its chunks) and ``outside`` (directories elsewhere that the plan
-changes). Readers ignore unknown fields.
+changes). Format 2 has its plan in files of their own; format 3 has a plan of one chunk in the
+field ``chunk``, and no digests. Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from asynccommit.formats.commit_plan import PlanChunk, chunk_object, read_chunk
 from asynccommit.formats.fields import (
     MAX_TIME,
     JsonFields,
@@ -27,6 +29,8 @@ from asynccommit.formats.fields import (
 )
 
 TYPE = "asynccommit.CommitRecord/2"
+WITH_PLAN = "asynccommit.CommitRecord/3"
+"""The type of a record that contains its plan."""
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """Maximum number of bytes to read."""
 ABORTED = b"\0"
@@ -84,6 +88,7 @@ class CommitRecord:
         made_destination: whether the job made the destination, so that a rollback may remove it.
         plan_id: id of the plan, which its files are named by.
         plan: the digest of each chunk of the plan, in order.
+        chunk: the plan, if the record contains it.
         outside: absolute decoded paths outside of the destination that the plan changes.
     """
 
@@ -102,6 +107,7 @@ class CommitRecord:
     made_destination: bool = False
     plan_id: str = ""
     plan: tuple[str, ...] = ()
+    chunk: PlanChunk | None = None
     outside: tuple[str, ...] = ()
 
 
@@ -120,7 +126,7 @@ def encode_record(record: CommitRecord) -> bytes:
     Raises ``ManifestError`` if it is invalid.
     """
     value: dict[str, Any] = {
-        "type": TYPE,
+        "type": TYPE if record.chunk is None else WITH_PLAN,
         "jobId": record.job_id,
         "attempt": record.attempt,
         "started": record.started_ms,
@@ -138,6 +144,8 @@ def encode_record(record: CommitRecord) -> bytes:
         "plan": list(record.plan),
         "outside": list(record.outside),
     }
+    if record.chunk is not None:
+        value["chunk"] = chunk_object(record.chunk)
     path = "commit-record.json"
     data = dump_object(value, path)
     decode_record(data, path)
@@ -147,7 +155,8 @@ def encode_record(record: CommitRecord) -> bytes:
 def decode_record(data: bytes, path: str) -> CommitRecord:
     """Read a commit record. Raises ``ManifestError`` for anything else."""
     fields = load_object(data, path, surrogates=True)
-    fields.is_type(TYPE)
+    with_plan = fields.get("type") == WITH_PLAN
+    fields.is_type(WITH_PLAN if with_plan else TYPE)
     return CommitRecord(
         job_id=fields.name("jobId"),
         attempt=fields.count("attempt"),
@@ -164,8 +173,14 @@ def decode_record(data: bytes, path: str) -> CommitRecord:
         made_destination=fields.boolean("madeDestination"),
         plan_id=fields.name("planId"),
         plan=digests_of(fields, "plan"),
+        chunk=_chunk(fields) if with_plan else None,
         outside=_outside(fields),
     )
+
+
+def _chunk(fields: JsonFields) -> PlanChunk:
+    chunk = JsonFields(fields.get("chunk"), fields.path, f"{fields.where}chunk.")
+    return read_chunk(chunk, fields.name("planId"), 0)
 
 
 def options_of(fields: JsonFields) -> dict[str, Option]:

@@ -135,10 +135,14 @@ def _record(data: bytes, place: Address) -> Inspection:
         "files": found.files,
         "bytes": found.bytes,
         "tasks": dict(found.tasks),
-        "plan": f"{found.plan_id}, {len(found.plan)} chunks",
+        "plan": f"{found.plan_id}, {_where(found)}",
         "outside": list(found.outside),
     }
     return Inspection("commit record", str(place), facts)
+
+
+def _where(record: commit_record.CommitRecord) -> str:
+    return f"{len(record.plan)} chunks" if record.chunk is None else "in the record"
 
 
 def _owner(owner: commit_record.Owner) -> dict[str, Any]:

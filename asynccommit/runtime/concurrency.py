@@ -13,11 +13,12 @@ from collections.abc import (
     AsyncIterable,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Sized,
 )
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -97,6 +98,25 @@ async def both(
 
     await together(run_first, run_second)
     return one[0], two[0]
+
+
+async def alongside(
+    main: Callable[[], Awaitable[T]], other: Callable[[], Coroutine[Any, Any, U]]
+) -> tuple[T, U]:
+    """Await ``main`` in this task while ``other`` runs in another one; return their results.
+
+    An error of ``main`` cancels ``other``; one of ``other`` is raised once ``main`` has ended.
+    """
+    task = asyncio.create_task(other())
+    try:
+        result = await main()
+    except BaseException:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # seen: that of ``main`` is raised
+        raise
+    return result, await task
 
 
 class _Run(Generic[T]):

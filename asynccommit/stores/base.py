@@ -427,6 +427,18 @@ class DraftingStore(Store, Protocol):
         """
         ...
 
+    async def reserve(self, folder: str) -> str:
+        """Create an empty hidden file as ``draft`` does, and return its path."""
+        ...
+
+    async def fill(self, path: str, data: bytes) -> Info:
+        """Write the content of a reserved file, once.
+
+        Unlike ``draft`` it creates nothing. Raises ``NotFoundError`` if the file is gone, as when
+        its directory was renamed.
+        """
+        ...
+
 
 class BatchStore(Store, Protocol):
     """A store where a call for each file would cost more than its rename."""

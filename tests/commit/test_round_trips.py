@@ -87,9 +87,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (7, 7), (41, 19), 12),
-        (20, 4, 5, (15, 7), (71, 19), 12),
-        (200, 8, 10, (25, 7), (273, 26), 18),
+        (1, 1, 1, (7, 7), (31, 15), 9),
+        (20, 4, 5, (15, 7), (61, 15), 9),
+        (200, 8, 10, (25, 7), (263, 22), 15),
     ],
 )
 def test_the_budget_of_a_job(
@@ -134,10 +134,10 @@ def test_the_caller_is_told_when_the_marker_is_visible() -> None:
         late = [round((when - measured.weather.seen) / ANSWER) for when in at]
         return sum(report.files for report in told), trips, late
 
-    assert run_virtual(measure(Options())) == (1, 19, [0])
+    assert run_virtual(measure(Options())) == (1, 15, [0])
     fails = Options(on_cleanup_failure=OnCleanupFailure.FAIL)
     for waiting in (Options(cleanup=Cleanup.WAIT), fails):
-        assert run_virtual(measure(waiting)) == (0, 19, [])
+        assert run_virtual(measure(waiting)) == (0, 15, [])
 
 
 def test_a_callback_that_fails_does_not_fail_the_commit() -> None:
@@ -162,19 +162,19 @@ def test_the_budget_of_a_setup() -> None:
         job = await measured.cost(measured.job.setup_job())
         return job, await measured.cost(measured.job.setup_task(measured.job.layout.ids(0)[1]))
 
-    assert run_virtual(measure()) == ((8, 4), (2, 2))
+    assert run_virtual(measure()) == ((7, 4), (2, 2))
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "store, files, partitions, budget",
     [
-        ("gcs", 1, 1, (51, 31)),
-        ("gcs", 20, 5, (86, 31)),
-        ("gcs", 200, 10, (286, 37)),
-        ("gcs-hns", 1, 1, (61, 41)),
-        ("gcs-hns", 20, 5, (115, 42)),
-        ("gcs-hns", 200, 10, (395, 49)),
+        ("gcs", 1, 1, (49, 29)),
+        ("gcs", 20, 5, (84, 29)),
+        ("gcs", 200, 10, (284, 35)),
+        ("gcs-hns", 1, 1, (59, 39)),
+        ("gcs-hns", 20, 5, (113, 40)),
+        ("gcs-hns", 200, 10, (393, 47)),
     ],
 )
 def test_the_budget_of_a_commit_in_a_bucket(

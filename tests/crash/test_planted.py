@@ -154,7 +154,9 @@ def anybody_may(patch: pytest.MonkeyPatch) -> None:
 def two_outcomes(patch: pytest.MonkeyPatch) -> None:
     """Decide whatever was decided before."""
 
-    async def decide(run: CommitContext, ending: Any, *, after: Any = None) -> None:
+    async def decide(
+        run: CommitContext, ending: Any, *, after: Any = None, reserved: Any = None
+    ) -> None:
         if after is not None:
             await after()
         decision = Decision(

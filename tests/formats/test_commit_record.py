@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import ManifestError
+from asynccommit.formats.commit_plan import PlanChunk, chunk_object
 from asynccommit.formats.commit_record import (
     CommitRecord,
     Owner,
@@ -38,6 +40,14 @@ RECORD = CommitRecord(
     plan=("sha256:" + "0a" * 32, "sha256:" + "1b" * 32),
     outside=("/elsewhere/p=1",),
 )
+CHUNK = PlanChunk(
+    "plan-1",
+    0,
+    directories=["day=1"],
+    aside=[("_SUCCESS", "file", "0x1")],
+    files=[("tasks/a/day=1/f", "day=1/f", 12, None)],
+)
+WITH_CHUNK = replace(RECORD, plan=(), chunk=CHUNK)
 GOOD: dict[str, Any] = orjson.loads(encode_record(RECORD))
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=10)
@@ -87,6 +97,40 @@ def whole(record: CommitRecord) -> bool:
 def test_round_trip(record: CommitRecord) -> None:
     """What is written reads back, also names of files that are no UTF-8."""
     assert decode_record(encode_record(record), PATH) == record
+
+
+def test_round_trip_with_the_plan() -> None:
+    """A record that contains its plan has a type of its own, which earlier readers refuse."""
+    data = encode_record(WITH_CHUNK)
+
+    assert orjson.loads(data)["type"] == "asynccommit.CommitRecord/3"
+    assert orjson.loads(encode_record(RECORD))["type"] == "asynccommit.CommitRecord/2"
+    there = decode_record(data, PATH).chunk
+    assert there is not None
+    assert chunk_object(there) == chunk_object(CHUNK)
+    assert encode_record(decode_record(data, PATH)) == data
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        ({"chunk": None}, "chunk is null or missing"),
+        ({"chunk": {}}, "chunk.type"),
+        ({"planId": "plan-2"}, "chunk.plan is 'plan-1', not 'plan-2'"),
+        ({"type": "asynccommit.CommitRecord/4"}, "type is"),
+    ],
+)
+def test_a_damaged_plan_is_refused(change: dict[str, Any], reason: str) -> None:
+    """The plan in a record is checked as one in a file is."""
+    value = orjson.loads(encode_record(WITH_CHUNK)) | change
+    assert reason in refused(value)
+
+
+def test_rows_of_the_plan_are_checked() -> None:
+    """A row that leads out of the tasks' directories is named."""
+    value = orjson.loads(encode_record(WITH_CHUNK))
+    value["chunk"]["files"][0][0] = "../victim"
+    assert "chunk.files[0].s" in refused(value)
 
 
 def test_readers_ignore_what_they_do_not_know() -> None:

@@ -81,6 +81,12 @@ class Site:
         layout = Layout(self.world.address(DEST), job_id, attempt)
         return ManifestCommitter(store, layout, Options(**options), self.host(process, machine))
 
+    @property
+    def saves_plan(self) -> tuple[str, str]:
+        """Return what ``At`` is told to do something as a commit saves its plan."""
+        drafts = self.job().store.traits.drafts
+        return ("mkdir", "commit-epoch") if drafts else ("put", "commit-plan")
+
     async def close(self) -> None:
         """End the threads of a local store."""
         if isinstance(self.world, LocalWorld):
@@ -331,7 +337,7 @@ def request_of(op: Op) -> tuple[str, str]:
     A draft that is put in place is the write of its destination.
     """
     name = method_of(op)
-    return name, paths_of(op) if name == op.name else op.args[1]
+    return name, op.args[1] if op.name == "rename" != name else paths_of(op)
 
 
 def changes(seen: list[Op]) -> list[tuple[str, str]]:

@@ -304,6 +304,26 @@ async def a_draft_is_hidden_until_it_is_renamed(store: Store, root: str) -> None
 
 
 @rule
+async def a_reserved_file_is_filled_where_it_is(store: Store, root: str) -> None:
+    """It is hidden until it is renamed; once its directory is gone, nothing is created again."""
+    if not store.traits.drafts:
+        return
+    drafting = cast(DraftingStore, store)
+    await store.mkdir(f"{root}/d")
+    one, two, three = [await drafting.reserve(f"{root}/d") for _ in range(3)]
+    assert await names_in(store, f"{root}/d") == []
+    full, empty = await drafting.fill(one, b"one"), await drafting.fill(two, b"")
+    assert (full.path, full.size, empty.size) == (one, 3, 0)
+    await store.rename(one, f"{root}/f", etag=full.etag)
+    assert await store.get(f"{root}/f", 100) == b"one"
+    await store.rename(two, f"{root}/g", etag=empty.etag)
+    await store.rename(f"{root}/d", f"{root}/away")
+    with pytest.raises(NotFoundError):
+        await drafting.fill(three, b"late")
+    assert await names_in(store, root) == ["away", "f", "g"]
+
+
+@rule
 async def put_lets_one_of_many_win(store: Store, root: str) -> None:
     """Of many puts that must not overwrite exactly one succeeds, and its data is there."""
     if not store.traits.conditional_put:

@@ -49,8 +49,11 @@ def method_of(op: Op) -> str:
     """Return the store method of a request.
 
     A draft in the job's directory that is put in place counts as ``put``; the marker's draft, in
-    the directory of its owner, is renamed on stores without drafts too.
+    the directory of its owner, is renamed on stores without drafts too. A file that is reserved
+    there makes that directory.
     """
+    if op.name == "reserve" and "/commit-epoch-" in op.path:
+        return "mkdir"
     is_draft = op.name == "rename" and "/.asynccommit-" in op.path
     return "put" if is_draft and "/commit-epoch-" not in op.path else op.name
 

@@ -141,6 +141,30 @@ async def make_directories(run: CommitContext, plan: Plan) -> None:
         await make_all(run, plan.make)
 
 
+async def make_early(run: CommitContext, plan: Plan) -> None:
+    """Create the missing directories as the commit begins, beside other requests.
+
+    Errors are left to ``make_directories``, which then makes them.
+    """
+    with suppress(StoreError):
+        await make_directories(run, plan)
+        plan.made = True
+
+
+async def remove_early(run: CommitContext, plan: Plan) -> None:
+    """Remove what ``make_early`` has made if nothing is in it, innermost first."""
+    depths: dict[int, list[str]] = {}
+    for path in plan.missing if plan.made else ():
+        depths.setdefault(path.count("/"), []).append(path)
+
+    async def remove(path: str) -> None:
+        with suppress(StoreError):
+            await remove_directory(run.store, path)
+
+    for depth in sorted(depths, reverse=True):
+        await for_each(depths[depth], remove, workers=run.workers)
+
+
 async def make_all(run: CommitContext, paths: Sequence[str]) -> None:
     """Make directories, in parallel."""
 

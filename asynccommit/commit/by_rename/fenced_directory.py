@@ -50,6 +50,9 @@ class FencedDirectory(JobDirectory):
         claims decide, because creating any directory below recreates the place.
         """
         claim = run.layout.owner(run.identity.epoch)
+        if run.store.traits.account:
+            await self._require_listed(run, claim)
+            return
         try:
             (_, place), taken = await both(
                 lambda: both(lambda: run.store.head(claim), lambda: run.store.head(run.epoch_dir)),
@@ -58,6 +61,15 @@ class FencedDirectory(JobDirectory):
         except NotFoundError:
             raise lease_lost(run) from None
         if taken or not place.is_dir:
+            raise lease_lost(run)
+
+    async def _require_listed(self, run: CommitContext, claim: str) -> None:
+        """Check the claims and the place by one request, where each costs time."""
+        layout = run.layout
+        there = {info.path: info for info in await list_if_there(run.store, layout.attempt_dir)}
+        place = there.get(run.epoch_dir)
+        owned = claim in there and layout.owner(run.identity.epoch + 1) not in there
+        if not owned or place is None or not place.is_dir:
             raise lease_lost(run)
 
     async def write(self, run: CommitContext, path: str, data: bytes) -> Info:

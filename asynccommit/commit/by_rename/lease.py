@@ -221,7 +221,7 @@ async def require_place(run: CommitContext) -> None:
     await directory_of(run).require_place(run)
 
 
-async def close_place(run: CommitContext, outcome: Outcome) -> None:
+async def close_place(run: CommitContext, outcome: Outcome, *, looked: bool = False) -> None:
     """End this owner's work, which is done except for the clean-up.
 
     Afterwards no other process finds a commit to continue.
@@ -229,11 +229,13 @@ async def close_place(run: CommitContext, outcome: Outcome) -> None:
     Args:
         run: the owner.
         outcome: how its work ended.
+        looked: whether ``require_place`` was asked a moment ago.
 
     Raises ``LeaseLostError`` if another has taken the commit over.
     """
     run.check_lease()
-    await require_place(run)
+    if not looked:
+        await require_place(run)
     await directory_of(run).close(run, outcome)
 
 

@@ -10,7 +10,7 @@ from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.status import read_decision
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
-from asynccommit.commit.job.drafts import draft, put_drafted
+from asynccommit.commit.job.drafts import draft_in, put_drafted
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -21,7 +21,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Decision, Outcome, encode_decision
 from asynccommit.formats.commit_record import is_blank
-from asynccommit.runtime.concurrency import both
+from asynccommit.runtime.concurrency import both, together
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import read_if_there
 
@@ -46,7 +46,11 @@ def _read(run: CommitContext, data: bytes) -> Decision | None:
 
 
 async def decide(
-    run: CommitContext, outcome: Outcome, *, after: Callable[[], Awaitable[None]] | None = None
+    run: CommitContext,
+    outcome: Outcome,
+    *,
+    after: Callable[[], Awaitable[None]] | None = None,
+    reserved: str | None = None,
 ) -> None:
     """Record that the commit ends with ``outcome``.
 
@@ -55,7 +59,9 @@ async def decide(
     Args:
         run: the owner.
         outcome: how its commit ends.
-        after: what must succeed before; the outcome is written ahead meanwhile.
+        after: what must succeed before; the outcome is written ahead meanwhile, and this owner
+            looks whether another has taken the commit over.
+        reserved: the file in the job's directory to write it to.
 
     Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
     """
@@ -68,14 +74,12 @@ async def decide(
     )
 
     async def ready() -> None:
-        if after is not None:
-            await after()
+        await together(*([] if after is None else [after]), lambda: require_place(run))
         run.check_lease()
-        await require_place(run)
 
     run.check_lease()
     data = encode_decision(decision)
-    ahead, _ = await both(lambda: draft(run.store, run.layout, data), ready)
+    ahead, _ = await both(lambda: draft_in(run.store, run.layout, reserved, data), ready)
     with run.meter.timed("job_stage_decide_outcome"):
         await _write(run, decision, data, ahead)
         if not run.store.traits.fences:

@@ -42,6 +42,7 @@ class Plan:
         units: directories whose new content is put together elsewhere and moved in as one.
         make: directories to make, only those whose parents do not tell: the leaves.
         missing: every directory that the job makes.
+        made: whether the directories to make were made as the commit began.
         sample: destinations of the first files renamed.
         settled: files that an earlier owner of this commit has moved already.
         carried: directories of tasks whose files were moved with them.
@@ -58,6 +59,7 @@ class Plan:
     units: set[str] = field(default_factory=set)
     make: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    made: bool = False
     sample: list[str] = field(default_factory=list)
     settled: int = 0
     carried: set[str] = field(default_factory=set)

@@ -20,22 +20,32 @@ from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, 
 from asynccommit.formats.commit_plan import (
     CHUNK_ROWS,
     MAX_CHUNK_BYTES,
+    MAX_INLINE_ROWS,
     PlanChunk,
     decode_chunk,
     encode_chunk,
+    rows_of,
 )
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import remove_file
 
+_MAX_INLINE_BYTES = 256 * 1024
 T = TypeVar("T")
 
 
 class Saved(NamedTuple):
-    """A plan on the store: digests of its chunks, etag of the first one."""
+    """What the commit record says of a plan: where it is, and what it is known by.
+
+    Attributes:
+        digests: of its chunks.
+        version: the etag of the first one.
+        chunk: the plan itself, if the record contains it.
+    """
 
     digests: tuple[str, ...]
     version: str | None
+    chunk: PlanChunk | None = None
 
 
 @dataclass(slots=True)
@@ -43,25 +53,32 @@ class PlanWriter:
     """Writes a plan below the job attempt's directory, in chunks.
 
     Each chunk is written when the next one is known. So the digests of all chunks are known before
-    the last one is written.
+    the last one is written. A small plan is not written where a file takes several requests: the
+    record contains it.
 
     Attributes:
         run: the commit under way.
         plan_id: names the plan.
         digests: of the chunks so far.
         version: the etag of the first chunk, once it is written.
+        chunk: the plan, if it is part of the record.
     """
 
     run: CommitContext
     plan_id: str
     digests: list[str] = field(default_factory=list)
     version: str | None = None
+    chunk: PlanChunk | None = None
     _held: bytes = b""
 
     async def begin(self, plan: Plan) -> None:
         """Write all chunks but the last one."""
+        chunk = None
         async for chunk in _chunks(self.run.layout, plan, self.plan_id):
             await self._write(chunk)
+        if chunk is not None and self._is_inline(chunk):
+            self.chunk, self._held = chunk, b""
+            self.digests.clear()
         if not self.digests and not self.run.store.traits.fences:
             await self._write(PlanChunk(self.plan_id, 0))  # the record needs a plan
 
@@ -69,6 +86,14 @@ class PlanWriter:
         await self.finish()
         self._held = encode_chunk(chunk, files_checked=True)
         self.digests.append(digest(self._held))
+
+    def _is_inline(self, chunk: PlanChunk) -> bool:
+        return (
+            self.run.store.traits.drafts
+            and len(self.digests) == 1
+            and len(self._held) <= _MAX_INLINE_BYTES
+            and rows_of(chunk) <= MAX_INLINE_ROWS
+        )
 
     async def finish(self) -> None:
         """Write the chunk that is held, if there is one."""
@@ -85,7 +110,7 @@ class PlanWriter:
     @property
     def saved(self) -> Saved:
         """Return what the commit record says of the plan."""
-        return Saved(tuple(self.digests), self.version)
+        return Saved(tuple(self.digests), self.version, self.chunk)
 
 
 async def drop_plan(run: CommitContext, plan_id: str, chunks: int) -> None:
@@ -162,9 +187,13 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
         for index, wanted in enumerate(record.plan):
             await reader.read(index, wanted)
             run.meter.step()
+        if record.chunk is not None:
+            await reader.take(record.chunk, run.layout.url(run.layout.record))
     if (loaded.files, loaded.bytes) != (record.files, record.bytes):
         raise ManifestError(
-            run.layout.url(run.layout.plan(record.plan_id, 0)),
+            run.layout.url(
+                run.layout.plan(record.plan_id, 0) if record.plan else run.layout.record
+            ),
             f"holds {loaded.files} files of {loaded.bytes} bytes, but the commit record has "
             f"{record.files} of {record.bytes}",
         )
@@ -183,7 +212,7 @@ class _PlanReader:
     outside: set[str] = field(default_factory=set)
 
     async def read(self, index: int, wanted: str) -> None:
-        """Take in one chunk."""
+        """Read one chunk, and take it in."""
         layout = self.run.layout
         path = layout.plan(self.record.plan_id, index)
         url = layout.url(path)
@@ -192,7 +221,11 @@ class _PlanReader:
             data = await self.run.store.get(path, MAX_CHUNK_BYTES)
         if digest(data) != wanted:
             raise ManifestError(url, "is not the plan that the commit record names")
-        chunk = decode_chunk(data, url, self.record.plan_id, index)
+        await self.take(decode_chunk(data, url, self.record.plan_id, index), url)
+
+    async def take(self, chunk: PlanChunk, url: str) -> None:
+        """Take in one chunk; ``url`` names its file in messages."""
+        layout = self.run.layout
         self.plan.missing += [self._place(name, url, made=True) for name in chunk.directories]
         self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
         self.plan.aside += [self._aside(row, url) for row in chunk.aside]

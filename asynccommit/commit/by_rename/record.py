@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborted
 from asynccommit.commit.by_rename.conflicts import places_of
-from asynccommit.commit.by_rename.directories import make_all
+from asynccommit.commit.by_rename.directories import make_all, make_early, remove_early
 from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
@@ -25,8 +25,10 @@ from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
+from asynccommit.commit.by_rename.rename_directories import carries
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
 from asynccommit.commit.by_rename.status import PLAN_VERSION
+from asynccommit.commit.by_rename.success_marker import reserve_success
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.hints import command
@@ -174,11 +176,10 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
     info = await _write(run, record, beginning.ahead)
     run.identity.epoch = 1
     run.identity.manifests = digest_of(plan.loaded.tasks, plan.loaded.digests)
-    taken, others = await both(
-        lambda: directory_of(run).take_manifests(run), lambda: begun_attempts(run, others=True)
-    )
+    taken, others = await _take_manifests(run, plan)
     if not taken or not await _is_whole(run, plan):
         if await _withdraw(run, info):
+            await remove_early(run, plan)
             run.identity.commit_id = ""
             await clean_up_aborted(run)
         raise _aborted(run)
@@ -187,6 +188,28 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
     if others:
         await _withdraw(run, info)
         refuse_other_attempts(run, others)
+
+
+async def _take_manifests(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
+    """Keep late manifests out, and look for other attempts; make directories meanwhile.
+
+    Returns whether the manifests were there, and the other attempts that have begun. Where
+    something is moved first, to make room or with its directory, directories are made later.
+    """
+    early = run.store.traits.account and run.store.traits.fences and not run.layout.shared
+    moves = plan.aside or plan.replaced or plan.units or carries(run, plan)
+
+    async def make() -> None:
+        if early and not moves:
+            await make_early(run, plan)
+
+    found, _ = await both(
+        lambda: both(
+            lambda: directory_of(run).take_manifests(run), lambda: begun_attempts(run, others=True)
+        ),
+        make,
+    )
+    return found
 
 
 async def _make_place(run: CommitContext, plan: Plan) -> None:
@@ -202,7 +225,14 @@ async def _make_place(run: CommitContext, plan: Plan) -> None:
     places.add(run.layout.epoch_dir(1))
     if not run.store.traits.directories:
         return
-    await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
+    missing = leaves(ancestors(run.layout.attempt_dir, places))
+    own = missing == [run.layout.epoch_dir(1)]
+    await together(
+        lambda: reserve_success(run),  # which makes the owner's directory
+        lambda: make_all(run, [] if own and run.store.traits.drafts else missing),
+    )
+    if run.reserved is None and own and run.store.traits.drafts:
+        await make_all(run, missing)
 
 
 async def _is_whole(run: CommitContext, plan: Plan) -> bool:
@@ -353,6 +383,7 @@ def _record(beginning: _Beginning) -> CommitRecord:
         made_destination=beginning.made_destination,
         plan_id=beginning.saving.plan_id,
         plan=saved.digests,
+        chunk=saved.chunk,
         outside=_outside(run, plan),
     )
 

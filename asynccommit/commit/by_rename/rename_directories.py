@@ -44,10 +44,7 @@ async def carry(run: CommitContext, plan: Plan) -> None:
 
     Directories that were created meanwhile, or hold unplanned files, are merged file by file.
     """
-    counts = plan.loaded.counts
-    if not counts or plan.units or plan.replaced or not run.store.traits.atomic_directory_rename:
-        return
-    if not (chosen := _choose(run, plan)):
+    if plan.made or not (chosen := _choose(run, plan)):
         return
     with run.meter.timed("job_stage_rename_directories", len(chosen)):
 
@@ -64,6 +61,11 @@ async def carry(run: CommitContext, plan: Plan) -> None:
     plan.make = _still_to_make(plan)
 
 
+def carries(run: CommitContext, plan: Plan) -> bool:
+    """Return whether whole directories are to be moved."""
+    return bool(_choose(run, plan))
+
+
 def _still_to_make(plan: Plan) -> list[str]:
     """Return the missing directories that were not moved."""
     there = plan.came | {parent for path in plan.came for parent in above(path)}
@@ -72,6 +74,8 @@ def _still_to_make(plan: Plan) -> list[str]:
 
 def _choose(run: CommitContext, plan: Plan) -> dict[str, _Tree]:
     """Return the task directory with most files, by missing directory."""
+    if plan.units or plan.replaced or not run.store.traits.atomic_directory_rename:
+        return {}
     missing = set(plan.missing)
     found: dict[tuple[str, str], _Tree] = {}
     base, root = len(run.layout.sources_dir) + 1, run.layout.root

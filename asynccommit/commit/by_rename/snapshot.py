@@ -32,7 +32,6 @@ async def look_ahead(run: CommitContext, inputs: Inputs) -> Store | None:
     tasks = inputs.tasks or ()
     found = await take_snapshot(
         run.store,
-        infos=dest,
         listings=[layout.job_dir, layout.attempt_dir, layout.manifests_dir, *dest],
         files=[layout.job_owner, *(layout.manifest(task.task_id) for task in tasks)],
     )
@@ -49,9 +48,7 @@ async def look_at_destination(run: CommitContext) -> Store | None:
         return None
     dest = run.layout.dest.path
     listings = [dest, run.layout.temporary]
-    return view(
-        run.store, await take_snapshot(run.store, infos=[dest], listings=listings, files=[])
-    )
+    return view(run.store, await take_snapshot(run.store, listings=listings, files=[]))
 
 
 def _is_listing_enough(run: CommitContext) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from asynccommit.commit.by_rename.cleanup import clean_up, find_attempts
 from asynccommit.commit.by_rename.directories import make_directories, move_aside, remove_emptied
 from asynccommit.commit.by_rename.kept_manifests import keep_manifests
-from asynccommit.commit.by_rename.lease import close_place, say_stopped
+from asynccommit.commit.by_rename.lease import close_place, require_place, say_stopped
 from asynccommit.commit.by_rename.outcome import decide
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.reconcile import Settled
@@ -18,6 +19,7 @@ from asynccommit.commit.by_rename.success_marker import prepare_success, write_s
 from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.drafts import reserve
 from asynccommit.commit.job.paths import SAMPLE
 from asynccommit.commit.job.reporting import bare_report
 from asynccommit.errors import (
@@ -28,7 +30,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.options.job import OnCleanupFailure
 from asynccommit.results import JobReport
-from asynccommit.runtime.concurrency import both
+from asynccommit.runtime.concurrency import alongside, both
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there
 
@@ -40,11 +42,15 @@ async def change(run: CommitContext, plan: Plan, settled: Settled) -> Info | Non
     """
     await move_aside(run, plan.aside)
     await carry(run, plan)
-    await make_directories(run, plan)
-    await rename_files(run, plan, settled)
+    if not plan.made:
+        await make_directories(run, plan)
+    _, reserved = await alongside(
+        lambda: rename_files(run, plan, settled), lambda: reserve(run.store, run.layout.job_dir)
+    )
+    valid = partial(validate_output, run, plan)
     marker, _ = await both(
         lambda: prepare_success(run, plan),
-        lambda: decide(run, Ending.COMMITTED, after=lambda: validate_output(run, plan)),
+        lambda: decide(run, Ending.COMMITTED, after=valid, reserved=reserved),
     )
     return marker
 
@@ -52,12 +58,20 @@ async def change(run: CommitContext, plan: Plan, settled: Settled) -> Info | Non
 async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -> None:
     """Tell readers that the job is committed, and delete its files."""
     await keep_manifests(run)
+    _, (_, attempts) = await alongside(
+        lambda: _show(run, plan, marker),
+        lambda: both(lambda: require_place(run), lambda: find_attempts(run)),
+    )
+    await close_place(run, Ending.COMMITTED, looked=True)
+    if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
+        await say_stopped(run)
+
+
+async def _show(run: CommitContext, plan: Plan, marker: Info | None) -> None:
+    """Write ``_SUCCESS``, and tell the caller."""
     await write_success(run, plan, marker)
     await remove_emptied(run, plan)
     run.tell_visible(lambda: job_report(run, plan))
-    _, attempts = await both(lambda: close_place(run, Ending.COMMITTED), lambda: find_attempts(run))
-    if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
-        await say_stopped(run)
 
 
 async def clean(run: CommitContext, attempts: Sequence[Info] | None = None) -> bool:

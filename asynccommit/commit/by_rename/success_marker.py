@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import cast
 
 import orjson
 
@@ -11,6 +12,7 @@ from asynccommit.commit.by_rename.plan import Plan, aside_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.errors import lease_lost
+from asynccommit.commit.job.drafts import reserve
 from asynccommit.commit.job.success import (
     COMMIT,
     EARLIER,
@@ -25,7 +27,20 @@ from asynccommit.formats.success import (
     decode_success,
     encode_success,
 )
-from asynccommit.stores.base import Info
+from asynccommit.stores.base import DraftingStore, Info
+
+
+async def reserve_success(run: CommitContext) -> None:
+    """Create an empty file for the content of ``_SUCCESS``, and its directory.
+
+    What fills it later creates nothing: once another owner has taken the directory, it fails.
+    """
+    if _is_written_ahead(run):
+        run.reserved = await reserve(run.store, run.layout.epoch_dir(1))
+
+
+def _is_written_ahead(run: CommitContext) -> bool:
+    return run.options.mark_success and not run.options.diagnostics_directory
 
 
 async def prepare_success(run: CommitContext, plan: Plan) -> Info | None:
@@ -35,7 +50,7 @@ async def prepare_success(run: CommitContext, plan: Plan) -> Info | None:
     outcome is written, unless its content is known only later. Returns ``None`` if it was not
     written; ``write_success`` then writes it.
     """
-    if run.options.mark_success and not run.options.diagnostics_directory:
+    if _is_written_ahead(run):
         with suppress(Exception):  # raised again once the job is committed
             return await _write_temp(run, plan)
     return None
@@ -67,6 +82,9 @@ async def _write_temp(run: CommitContext, plan: Plan) -> Info:
         await _keep_keys(run)
     temp = layout.success_temp(run.identity.epoch)
     data = encode_success(summarise(run, "committer_commit_job", plan.sample))
+    reserved, run.reserved = run.reserved, None
+    if reserved is not None:
+        return await cast(DraftingStore, run.store).fill(reserved, data)
     written = await directory_of(run).write(run, temp, data)
     await make_durable(run, temp)
     return written

@@ -27,6 +27,27 @@ async def draft(store: Store, layout: Layout, data: bytes) -> Info | None:
     return None
 
 
+async def reserve(store: Store, folder: str) -> str | None:
+    """Create a hidden file whose content comes later, and return its path.
+
+    Returns ``None`` where that saves nothing, or if it failed.
+    """
+    if not store.traits.drafts:
+        return None
+    with suppress(StoreError):
+        return await cast(DraftingStore, store).reserve(folder)
+    return None
+
+
+async def draft_in(store: Store, layout: Layout, reserved: str | None, data: bytes) -> Info | None:
+    """Write content ahead as ``draft`` does, in a reserved file if there is one."""
+    if reserved is None:
+        return await draft(store, layout, data)
+    with suppress(StoreError):
+        return await cast(DraftingStore, store).fill(reserved, data)
+    return None
+
+
 async def put_drafted(
     store: Store, layout: Layout, path: str, data: bytes, ahead: Info | None
 ) -> Info:

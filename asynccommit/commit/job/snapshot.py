@@ -102,7 +102,7 @@ class Snapshot:
 
 
 async def take_snapshot(
-    store: Store, *, infos: Iterable[str], listings: Iterable[str], files: Iterable[str]
+    store: Store, *, listings: Iterable[str], files: Iterable[str], infos: Iterable[str] = ()
 ) -> Snapshot:
     """Return a snapshot of paths, directories and small files, read at once.
 

@@ -157,6 +157,17 @@ class AdlsObjects:
             await self._discard(aside, encode(path))
             raise
 
+    async def reserve(self, request: AdlsRequest, folder: str) -> str:
+        """Create an empty hidden file in a directory, and return its path."""
+        self._client.encode(request, folder)
+        path = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        await self._create(request._replace(aside=True), encode(path))
+        return path
+
+    async def fill(self, request: AdlsRequest, path: str, pieces: AsyncIterator[Piece]) -> Info:
+        """Write the content of an empty file, and return its facts."""
+        return await self._append(request, self._client.encode(request, path), pieces, None)
+
     async def _discard(self, aside: AdlsRequest, temp: str) -> Response | None:
         """Delete a temporary file, and return the answer if there is one."""
         with suppress(StoreError):
@@ -215,10 +226,23 @@ class AdlsObjects:
 
     async def _write(self, aside: AdlsRequest, temp: str, pieces: AsyncIterator[Piece]) -> Info:
         """Create and write the file ``temp``, and return its facts."""
+        return await self._append(aside, temp, pieces, await self._create(aside, temp))
+
+    async def _create(self, aside: AdlsRequest, temp: str) -> Response:
+        answer = await self._client.ask(aside, "PUT", self._client.container + temp, _FILE, {})
+        self._client.need(aside, answer, 201)
+        return answer
+
+    async def _append(
+        self,
+        aside: AdlsRequest,
+        temp: str,
+        pieces: AsyncIterator[Piece],
+        answer: Response | None,
+    ) -> Info:
+        """Write an empty file, and return its facts; ``answer`` tells those of the empty one."""
         client = self._client
         url = client.container + temp
-        answer = await client.ask(aside, "PUT", url, _FILE, {})
-        client.need(aside, answer, 201)
         position = 0
         async for piece in pieces:
             flush = {"flush": "true"} if piece.last else {}
@@ -227,7 +251,7 @@ class AdlsObjects:
             answer = await client.ask(aside, "PATCH", url, append, headers, piece.data)
             client.need(aside, answer, 200, 202)
             position += len(piece.data)
-        if not {"etag", "last-modified"} <= answer.headers.keys():
+        if answer is None or not {"etag", "last-modified"} <= answer.headers.keys():
             answer = await client.ask(aside, "HEAD", url, STATUS, {})
             client.need(aside, answer, 200)
         etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")

@@ -120,6 +120,13 @@ class AdlsStore:
     async def draft(self, folder: str, data: bytes) -> Info:
         return await self._files.draft(AdlsRequest("draft", folder), folder, pieces_of(data))
 
+    async def reserve(self, folder: str) -> str:
+        return await self._files.reserve(AdlsRequest("reserve", folder), folder)
+
+    async def fill(self, path: str, data: bytes) -> Info:
+        request = AdlsRequest("fill", path, writes=True)
+        return await self._files.fill(request, path, pieces_of(data))
+
     async def delete(self, path: str) -> None:
         request, client = AdlsRequest("delete", path, writes=True), self._client
         url = self._below_root(request)

@@ -44,10 +44,12 @@ class Record:
     def _answer(self, op: Op) -> Any:
         """Return a plausible result for the caller."""
         match op.name:
-            case "put" | "draft":
+            case "put" | "draft" | "fill":
                 return Info(op.path, Kind.FILE, len(op.args[1]))
             case "put_marker" | "complete_upload":
                 return Info(op.path, Kind.FILE)
+            case "reserve":
+                return f"{op.path}/dry-run-{len(self.ops)}"
             case "create_upload":
                 return f"dry-run-{len(self.ops)}"
             case "put_part":

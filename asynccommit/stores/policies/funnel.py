@@ -23,7 +23,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new", "draft"),
+    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
+    *("draft", "reserve", "fill"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
     *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
@@ -260,6 +261,16 @@ class Wrapped:
     async def draft(self, folder: str, data: bytes) -> Info:
         """See ``DraftingStore.draft``."""
         info: Info = await self._call(Op("draft", (folder, data), True, True))
+        return info
+
+    async def reserve(self, folder: str) -> str:
+        """See ``DraftingStore.reserve``."""
+        path: str = await self._call(Op("reserve", (folder,), True, True))
+        return path
+
+    async def fill(self, path: str, data: bytes) -> Info:
+        """See ``DraftingStore.fill``."""
+        info: Info = await self._call(Op("fill", (path, data), True, False))
         return info
 
     async def sync(self, path: str) -> None:

@@ -137,12 +137,13 @@ FILES = {"day=1/a": "1", "day=2/b": "2"}
 
 @pytest.mark.parametrize(
     "name, match",
-    [("mkdir", "commit-epoch"), ("put", "commit-plan"), ("put", "commit-record")],
+    [("mkdir", "commit-epoch"), ("", "commit-plan"), ("put", "commit-record")],
 )
 async def test_an_abort_while_a_commit_begins(site: Site, name: str, match: str) -> None:
     """Whoever is first: the job is committed whole, or nothing of it is there."""
     aborting = site.job()
-    job = await site.ready(FILES, At(name, match, aborting.abort_job))
+    when = (name, match) if name else site.saves_plan
+    job = await site.ready(FILES, At(*when, aborting.abort_job))
     with pytest.raises(CommitError):
         await job.commit_job()
     await site.job().abort_job()

@@ -121,7 +121,7 @@ async def test_of_two_that_overwrite_one_file_not_both_go_on(site: Site) -> None
         with suppress(BaseException):
             await other.commit_job()
 
-    mine = await ready(site, NEW, At("put", "commit-plan", meanwhile), delete_target_files=True)
+    mine = await ready(site, NEW, At(*site.saves_plan, meanwhile), delete_target_files=True)
     with pytest.raises(CommitError):
         await mine.commit_job()
     site.alive[DIED] = False

@@ -79,11 +79,11 @@ def test_an_owner_of_an_unknown_process() -> None:
     "damage, text",
     [
         (lambda data: data[:100], "JSON"),
-        (lambda data: data.replace(b"CommitRecord/2", b"CommitRecord/9"), "type"),
+        (lambda data: data.replace(b".CommitRecord/", b".CommitRecord/9"), "type"),
         (lambda data: data.replace(b"0001", b"0007"), "another job"),
         (lambda data: data.replace(b'"attempt": 0', b'"attempt": 3'), "another job"),
         (lambda data: data.replace(b'"planId": "', b'"planId": "../'), "planId"),
-        (lambda data: data.replace(b"sha256:", b"md5:"), "plan"),
+        (lambda data: data.replace(b'"plan":', b'"nalp":'), "plan"),
         (lambda data: b"[]", "object"),
     ],
 )

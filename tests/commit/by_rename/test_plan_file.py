@@ -48,6 +48,15 @@ Row = list[Any]
 Chunk = dict[str, Any]
 
 
+@pytest.fixture
+def plan_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save plans in files of their own on every store."""
+    monkeypatch.setattr(plan_file, "MAX_INLINE_ROWS", 0)
+
+
+IN_FILES = pytest.mark.usefixtures("plan_in_files")
+
+
 async def planned(
     site: Site, mode: Mode = Mode.APPEND, **options: Any
 ) -> tuple[CommitContext, Plan]:
@@ -155,6 +164,7 @@ async def test_old_files_that_do_not_fit_into_memory(
     assert site.files() == {name: text for name, text in FILES.items() if text}
 
 
+@IN_FILES
 async def test_a_small_plan_is_one_chunk(site: Site) -> None:
     """Tables of few rows share a chunk, which is one file to write and to read."""
     site.place(OLD)
@@ -163,6 +173,23 @@ async def test_a_small_plan_is_one_chunk(site: Site) -> None:
     assert plan.replaced
     assert plan.missing
     assert len((await save_plan(run, plan)).digests) == 1
+
+
+@pytest.mark.parametrize("rows, chunks", [(1_000, 0), (4, 1)])
+async def test_a_small_plan_is_in_the_record(
+    site: Site, monkeypatch: pytest.MonkeyPatch, rows: int, chunks: int
+) -> None:
+    """It takes no file where each costs several requests, and is the same when it is read."""
+    monkeypatch.setattr(plan_file, "MAX_INLINE_ROWS", rows)
+    site.place(OLD)
+    run, plan = await planned(site, Mode.REPLACE_TABLE)
+    saved = await save_plan(run, plan)
+    record = decode_record(encode_record(_record(run, plan, saved)), "record")
+    loaded = LoadedManifests(run.options, run.store.traits)
+
+    assert len(record.plan) == (chunks if run.store.traits.drafts else 1)
+    assert (record.chunk is None) is bool(record.plan)
+    assert said(await load_plan(run, record, loaded)) == said(plan)
 
 
 async def test_an_empty_plan(site: Site) -> None:
@@ -221,7 +248,13 @@ async def forge(
 ) -> None:
     """Change the last chunk of a plan, which has the files, and let the record name it so."""
     store, layout = job.store, job.layout
-    known = decode_record(await store.get(layout.record, 1 << 20), "record")
+    text = await store.get(layout.record, 1 << 20)
+    known = decode_record(text, "record")
+    if known.chunk is not None:
+        value = json.loads(encode_record(record(known)))
+        change(value["chunk"])
+        await store.put(layout.record, json.dumps(value).encode())
+        return
     path = layout.plan(known.plan_id, len(known.plan) - 1)
     chunk = json.loads(await store.get(path, 1 << 20))
     change(chunk)
@@ -242,6 +275,7 @@ async def refused(site: Site, text: str, **options: Any) -> BaseException:
     return failed.value.failures[0]
 
 
+@IN_FILES
 @pytest.mark.parametrize(
     "damage",
     [lambda data: data + b" ", lambda data: data[:-1], lambda data: b"", lambda data: None],
@@ -435,6 +469,7 @@ async def test_a_late_plan_of_another_try_is_ignored(site: Site) -> None:
 # --- what comes first -------------------------------------------------------------------------
 
 
+@IN_FILES
 async def test_the_plan_comes_before_the_record_and_the_record_before_any_change(
     site: Site,
 ) -> None:
@@ -551,6 +586,7 @@ async def test_a_disk_that_fails_to_sync_the_record(tmp_path: Path) -> None:
     await site.close()
 
 
+@IN_FILES
 async def test_a_plan_that_cannot_be_written(site: Site) -> None:
     """A job whose plan cannot be saved is refused, and can be committed again."""
     site.place(OLD)

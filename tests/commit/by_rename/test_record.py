@@ -104,7 +104,8 @@ async def test_another_begins_in_between(site: Site, match: str, fate: str) -> N
         site.alive["2.two"] = fate == "lives"
         found["left"] = set(await site.left_now())
 
-    second = site.job(At("put", match, other), process="3.three")
+    when = site.saves_plan if match == "commit-plan" else ("put", match)
+    second = site.job(At(*when, other), process="3.three")
     with pytest.raises(CommitError):
         await second.commit_job(mode=Mode.REPLACE_TABLE)
     if fate == "ends":
@@ -139,7 +140,7 @@ async def test_a_driver_that_wakes_begins_no_commit_of_a_later_run(site: Site) -
 
     await site.ready(FILES)
     with pytest.raises(PreflightError, match="was changed"):
-        await site.job(At("put", "commit-plan", other)).commit_job(mode=Mode.REPLACE_TABLE)
+        await site.job(At(*site.saves_plan, other)).commit_job(mode=Mode.REPLACE_TABLE)
     assert site.files() == {"day=1/old": "o", "loose": "l"}
 
     await site.job(process="4.four").commit_job(mode=Mode.REPLACE_TABLE)
@@ -155,7 +156,7 @@ async def test_a_driver_of_a_job_without_files_that_wakes(site: Site) -> None:
 
     await site.job().setup_job()
     with pytest.raises(PreflightError, match="was changed"):
-        await site.job(At("put", "commit-plan", other)).commit_job(mode=Mode.REPLACE_TABLE)
+        await site.job(At(*site.saves_plan, other)).commit_job(mode=Mode.REPLACE_TABLE)
     assert site.files() == {"day=1/old": "o", "loose": "l"}
 
 
@@ -167,7 +168,7 @@ async def test_a_late_attempt_replaces_the_only_manifest(site: Site) -> None:
         await asyncio.create_task(site.task(late, 0, {"late": "l"}, attempt=1), context=Context())
 
     await site.ready({"f": "x"})
-    await site.job(At("put", "commit-plan", other)).commit_job()
+    await site.job(At(*site.saves_plan, other)).commit_job()
     assert site.files() == {"f": "x"}
 
 

@@ -69,7 +69,7 @@ async def test_everything_is_as_it_was(
             break
         assert site.tree() == before, skip
 
-    assert skip > 1
+    assert skip > 0
 
 
 @pytest.mark.parametrize("skip", range(8))

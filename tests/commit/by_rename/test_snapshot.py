@@ -106,7 +106,7 @@ class Meddling(Weather):
 
     def decide(self, op: str, path: str) -> FaultDecision:
         """See ``Weather.decide``."""
-        if op == "mkdir" and "commit-epoch" in path:
+        if op == "create" and "commit-epoch" in path:
             self._account.create("data", FILE[1:])
         return super().decide(op, path)
 

@@ -133,6 +133,22 @@ class SimStore(Sender):
             await self._discard(aside, temp)
             raise
 
+    async def reserve(self, folder: str) -> str:
+        """See ``DraftingStore.reserve``."""
+        self._serial += 1
+        temp = f"{folder}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        asked = Asked("reserve", folder, aside=True)
+        await self._ask(asked, "create", temp, partial(self._create, temp))
+        return temp
+
+    async def fill(self, path: str, data: bytes) -> Info:
+        """See ``DraftingStore.fill``."""
+        if not data:
+            return await self.head(path)
+        asked = Asked("fill", path, writes=True)
+        append = partial(self._append, path, data)
+        return _info(path, await self._ask(asked, "append", path, append))
+
     async def delete(self, path: str) -> None:
         """See ``Store.delete``."""
         ask = partial(self._account.delete, self._fs, path[1:])
