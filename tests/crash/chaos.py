@@ -40,6 +40,7 @@ ROUNDS = 25
 FOREVER = 1e6
 ZOMBIE = b"of a zombie"
 _ZOMBIE_MANIFEST = re.compile(rb'"taskAttemptID" *: *"attempt_\w+_m_\d+_[1-9]\d*"').search
+_ZOMBIE_CLAIM = re.compile(r"/claims/attempt_\w+_m_\d+_[1-9]\d*$").search
 HOSTS = ("driver-0", "driver-1")
 
 
@@ -293,7 +294,11 @@ def _is_open(story: Story, tree: Tree) -> bool:
 
 def _without_zombies(story: Story, tree: Tree) -> Tree:
     """Return a tree without what attempts wrote that nobody waited for, or came too late."""
-    kept = {path: item for path, item in tree.items() if not _is_zombie(item)}
+    kept = {
+        path: item
+        for path, item in tree.items()
+        if not _is_zombie(item) and not _ZOMBIE_CLAIM(path)
+    }
     above = {
         "/".join(path.split("/")[:n]) for path in story.late for n in range(path.count("/") + 1)
     }

@@ -472,7 +472,9 @@ def play(op: Op, weather: list[str], strange: list[str]) -> tuple[Model, object]
 
     async def main() -> object:
         rng = random.Random(1)
-        call = Recover(KEEPS, rng, attempts=30).around(Retry(rng, attempts=30).around(model))
+        call = Recover(KEEPS, rng, attempts=30).around(
+            Retry(rng, attempts=30, first=30).around(model)
+        )
         try:
             return await call(op)
         except StoreError as error:
