@@ -142,7 +142,7 @@ async def make_directories(run: CommitContext, plan: Plan) -> None:
 
 
 async def make_early(run: CommitContext, plan: Plan) -> None:
-    """Create the missing directories as the commit begins, beside other requests.
+    """Create the missing directories early, beside other requests.
 
     Errors are left to ``make_directories``, which then makes them.
     """
@@ -152,7 +152,7 @@ async def make_early(run: CommitContext, plan: Plan) -> None:
 
 
 async def remove_early(run: CommitContext, plan: Plan) -> None:
-    """Remove what ``make_early`` has made if nothing is in it, innermost first."""
+    """Remove empty directories that ``make_early`` has made."""
     depths: dict[int, list[str]] = {}
     for path in plan.missing if plan.made else ():
         depths.setdefault(path.count("/"), []).append(path)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Saved(NamedTuple):
-    """What the commit record says of a plan: where it is, and what it is known by.
+    """A plan as the commit record describes it.
 
     Attributes:
         digests: of its chunks.

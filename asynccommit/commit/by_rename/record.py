@@ -191,7 +191,7 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
 
 
 async def _take_manifests(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
-    """Keep late manifests out, and look for other attempts; make directories meanwhile.
+    """Keep late manifests out, look for other attempts, make directories.
 
     Returns whether the manifests were there, and the other attempts that have begun. Where
     something is moved first, to make room or with its directory, directories are made later.

@@ -240,7 +240,7 @@ class AdlsObjects:
         pieces: AsyncIterator[Piece],
         answer: Response | None,
     ) -> Info:
-        """Write an empty file, and return its facts; ``answer`` tells those of the empty one."""
+        """Write an empty file, described by ``answer``, and return its facts."""
         client = self._client
         url = client.container + temp
         position = 0
