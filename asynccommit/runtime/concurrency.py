@@ -103,7 +103,7 @@ async def both(
 async def alongside(
     main: Callable[[], Awaitable[T]], other: Callable[[], Coroutine[Any, Any, U]]
 ) -> tuple[T, U]:
-    """Await ``main`` in this task while ``other`` runs in another one; return their results.
+    """Await ``main`` in this task and ``other`` in another; return both results.
 
     An error of ``main`` cancels ``other``; one of ``other`` is raised once ``main`` has ended.
     """

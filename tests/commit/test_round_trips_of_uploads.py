@@ -89,9 +89,9 @@ class Measured:
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (8, 8), (42, 39), 20),
-        (20, 4, 5, (12, 8), (68, 39), 20),
-        (200, 8, 10, (32, 9), (257, 48), 25),
+        (1, 1, 1, (8, 8), (38, 33), 14),
+        (20, 4, 5, (12, 8), (64, 33), 14),
+        (200, 8, 10, (32, 9), (253, 42), 19),
     ],
 )
 def test_the_budget_of_a_job_of_uploads(

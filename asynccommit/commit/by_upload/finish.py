@@ -31,28 +31,36 @@ from asynccommit.formats.upload_record import UploadRecord
 _TRIES = 3
 
 
-async def finish_commit(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
+async def finish_commit(
+    run: UploadContext, plan: UploadPlan, record: UploadRecord, *, decided_now: bool = False
+) -> bool:
     """Finish a commit that is decided, except for the cleanup.
+
+    Whoever has just decided it need not ask whether another process has finished it: the marker is
+    not replaced then, and old files are deleted only while the record exists.
 
     Returns false if another process has finished and ended the commit meanwhile: a later job may
     have written since, so this one must not change anything any more.
     """
-    if await is_finished(run):  # everything was done before
+    if not decided_now and await is_finished(run):  # everything was done before
         run.success = run.layout.url(run.layout.success)
         return True
     if not await remove_old(run, plan.old):
         return False
-    return await _write_success(run, plan, record)
+    asked = plan.old.count or run.layout.success in plan.asides
+    return await _write_success(run, plan, record, known=decided_now and not asked)
 
 
-async def _write_success(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
+async def _write_success(
+    run: UploadContext, plan: UploadPlan, record: UploadRecord, *, known: bool
+) -> bool:
     layout = run.layout
     if not run.options.mark_success:
         return True
     with run.meter.timed("job_stage_save_success_marker"):
         run.success = layout.url(layout.success)
         await _keep_keys(run, plan)
-        if not await has_begun(run):
+        if not known and not await has_begun(run):
             return False
         try:
             await run.store.put(layout.success, _marker(run, plan), overwrite=False)

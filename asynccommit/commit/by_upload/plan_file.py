@@ -6,9 +6,9 @@ task attempt changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from typing import Any
 
 from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.load_sets import checked_place
@@ -75,22 +75,34 @@ async def drop_plan(run: UploadContext, plan_id: str, chunks: int) -> None:
 async def _chunks(
     layout: UploadLayout, plan: UploadPlan, plan_id: str
 ) -> AsyncIterator[UploadChunk]:
-    """Yield the plan in parts; an empty plan has one part."""
-    index = 0
-    tasks = (TaskRow(*pair) for pair in sorted(plan.loaded.tasks.items()))
-    asides = (OldRow(layout.relative(path), *old) for path, old in sorted(plan.asides.items()))
-    while True:
-        few = list(islice(tasks, CHUNK_ROWS)), list(islice(asides, CHUNK_ROWS))
-        if index and not any(few):
-            break
-        yield UploadChunk(plan_id, index, tasks=few[0], aside=few[1])
-        index += 1
+    """Yield the plan in as few chunks as its rows allow, at least one."""
+    index, held, chunk = 0, 0, dict[str, Any]()
+    async for name, rows, size in _tables(layout, plan):
+        if name in chunk or held + size > CHUNK_ROWS:
+            yield UploadChunk(plan_id, index, **chunk)
+            index, held, chunk = index + 1, 0, {}
+        chunk[name] = rows
+        held += size
+    if chunk or not index:
+        yield UploadChunk(plan_id, index, **chunk)
+
+
+async def _tables(
+    layout: UploadLayout, plan: UploadPlan
+) -> AsyncIterator[tuple[str, Sequence[object], int]]:
+    """Yield the name of a table, rows of it, and the rows that they count as."""
+    tasks = [TaskRow(*pair) for pair in sorted(plan.loaded.tasks.items())]
+    asides = [OldRow(layout.relative(path), *old) for path, old in sorted(plan.asides.items())]
+    small: dict[str, Sequence[object]] = {"tasks": tasks, "aside": asides}
+    for name, table in small.items():
+        for at in range(0, len(table), CHUNK_ROWS):
+            few = table[at : at + CHUNK_ROWS]
+            yield name, few, len(few)
     async for old in _old_rows(layout, plan):
-        yield UploadChunk(plan_id, index, old=old)
-        index += 1
+        yield "old", old, len(old)
     async for uploads in _upload_rows(layout, plan):
-        yield UploadChunk(plan_id, index, uploads=uploads)
-        index += 1
+        parts = sum(len(row.parts) for row in uploads)
+        yield "uploads", uploads, max(len(uploads), parts * CHUNK_ROWS // _CHUNK_PARTS)
 
 
 async def _old_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[list[OldRow]]:

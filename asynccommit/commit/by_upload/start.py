@@ -29,13 +29,16 @@ from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import (
     CommitError,
     ExistsError,
+    ManifestError,
     NotFoundError,
     OwnedError,
     PreconditionError,
     PreflightError,
+    StoreError,
 )
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.upload_record import UploadOutcome, UploadRecord
+from asynccommit.runtime.concurrency import both
 from asynccommit.stores.tree import remove_file
 
 Check = Callable[[UploadContext, UploadPlan], Awaitable[None]]
@@ -54,17 +57,15 @@ async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, chec
     ``ExistsError``; ``LeaseLostError`` if another process deleted it, ``OwnedError`` if another
     process continues it.
     """
-    there = await find_outcome(run, run.layout.start)
+    there, refused = await both(
+        lambda: find_outcome(run, run.layout.start), lambda: _refusal(run, plan, check)
+    )
     said = None if there is None else there.outcome
     if said is None:
-        try:
-            refuse_other_attempts(run, await begun_attempts(run))
-            await check(run, plan)
-            await refuse_others(run, plan)
-            await refuse_changes(run, plan)
-        except (CommitError, PreconditionError, ExistsError):
-            await _withdraw(run, record)
-            raise
+        if refused is not None:
+            if isinstance(refused, CommitError | PreconditionError | ExistsError):
+                await _withdraw(run, record)
+            raise refused
         said = await write_once(run, run.layout.start, _said(run, Outcome.COMMITTED))
     if said is Outcome.ROLLBACK:
         await _take_back(run, record)
@@ -73,6 +74,18 @@ async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, chec
         with suppress(NotFoundError):
             await remove_file(run.pending, run.layout.start)
         raise ended(run)
+
+
+async def _refusal(run: UploadContext, plan: UploadPlan, check: Check) -> Exception | None:
+    """Return why the commit must not start, or why that is unknown; ``None`` if it may."""
+    try:
+        others, _ = await both(lambda: begun_attempts(run), lambda: check(run, plan))
+        refuse_other_attempts(run, others)
+        await refuse_others(run, plan)
+        await refuse_changes(run, plan)
+    except (CommitError, StoreError, ManifestError) as error:
+        return error
+    return None
 
 
 def _said(run: UploadContext, outcome: Outcome) -> UploadOutcome:

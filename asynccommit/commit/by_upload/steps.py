@@ -71,7 +71,7 @@ async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) 
         run.phase = Phase.COMMITTED
         run.success = run.layout.url(run.layout.success)
         return
-    await conclude(run, plan, record)
+    await conclude(run, plan, record, decided_now=True)
 
 
 async def _was_ended(run: UploadContext) -> bool:
@@ -88,10 +88,15 @@ async def _was_ended(run: UploadContext) -> bool:
     return False
 
 
-async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> None:
-    """Finish a commit after it is decided that it stands."""
+async def conclude(
+    run: UploadContext, plan: UploadPlan, record: UploadRecord, *, decided_now: bool = False
+) -> None:
+    """Finish a commit after it is decided that it stands.
+
+    ``decided_now`` says that this process has just decided it, and seen that the record exists.
+    """
     run.phase = Phase.COMMITTED
-    if not await finish_commit(run, plan, record):
+    if not await finish_commit(run, plan, record, decided_now=decided_now):
         return
     run.tell_visible(lambda: job_report(run, plan))
     if is_kept(run):
