@@ -103,9 +103,10 @@ async def both(
 async def alongside(
     main: Callable[[], Awaitable[T]], other: Callable[[], Coroutine[Any, Any, U]]
 ) -> tuple[T, U]:
-    """Await ``main`` in this task and ``other`` in another; return both results.
+    """Await ``main`` in this task and ``other`` in another one.
 
-    An error of ``main`` cancels ``other``; one of ``other`` is raised once ``main`` has ended.
+    Returns both results. An error of ``main`` cancels ``other``; one of ``other`` is raised once
+    ``main`` has ended.
     """
     task = asyncio.create_task(other())
     try:

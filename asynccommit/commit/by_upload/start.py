@@ -77,7 +77,7 @@ async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, chec
 
 
 async def _refusal(run: UploadContext, plan: UploadPlan, check: Check) -> Exception | None:
-    """Return why the commit must not start, or why that is unknown; ``None`` if it may."""
+    """Return why the commit may not start, or why that is unknown."""
     try:
         others, _ = await both(lambda: begun_attempts(run), lambda: check(run, plan))
         refuse_other_attempts(run, others)
