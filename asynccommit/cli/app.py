@@ -16,6 +16,7 @@ from asynccommit.cli.commands.commit import commit
 from asynccommit.cli.commands.demo import app as demo
 from asynccommit.cli.commands.doctor import doctor
 from asynccommit.cli.commands.files import ls, mv, rm, verify
+from asynccommit.cli.commands.gc import gc
 from asynccommit.cli.commands.hive import app as hive
 from asynccommit.cli.commands.mapreduce import app as mapreduce
 from asynccommit.cli.commands.resume import resume, takeover
@@ -40,7 +41,7 @@ app = typer.Typer(
 
 for verb in (commit, status, resume, abort, takeover, inspect):
     app.command()(verb)
-for verb in (doctor, ls, mv, rm, verify):
+for verb in (gc, doctor, ls, mv, rm, verify):
     app.command()(verb)
 for group in (uploads, sink_log, hive, mapreduce, demo):
     app.add_typer(group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,6 +68,9 @@ Verbose = Annotated[
         help="Print the log to standard error; twice also each retry.",
     ),
 ]
+
+_AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smhd])|0").fullmatch
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def reporting(command: Callable[..., None]) -> Callable[..., None]:
@@ -158,6 +162,14 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
             raise OptionError(f"{flag}{shown} has no value: expected {flag} key=value")
         found[key] = value
     return found
+
+
+def read_age(text: str) -> float:
+    """Read the value of ``--older-than`` in seconds. Raises ``OptionError``."""
+    found = _AGE(text.strip())
+    if found is None:
+        raise OptionError(f"--older-than {text!r} is not an age: expected 90m, 12h or 7d")
+    return float(found[1] or 0) * _SECONDS[found[2] or "s"]
 
 
 def _absolute_if_set(place: str | None) -> str | None:

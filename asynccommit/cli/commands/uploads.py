@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +13,11 @@ from asynccommit.cli.arguments import (
     Yes,
     absolute,
     pairs,
+    read_age,
     reporting,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
-from asynccommit.errors import OptionError
 from asynccommit.inspect.discovery import open_place
 from asynccommit.inspect.open_uploads import (
     STANDARD_PRICE,
@@ -39,9 +38,6 @@ app = typer.Typer(
     help="List or abort multipart uploads that were never completed.",
     no_args_is_help=True,
 )
-
-_AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smhd])|0").fullmatch
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 Price = Annotated[
     float,
@@ -100,7 +96,7 @@ def abort(
     Shows what it would do unless --yes is given. Uploads of a job whose
     directory still exists are kept unless --job-id names that job.
     """
-    age = None if older_than is None else _read_age(older_than)
+    age = None if older_than is None else read_age(older_than)
     dest, storage = absolute(url), pairs("-s", storage_option)
     found, choice, done = submit(_abort(dest, storage, age, job_id, yes=yes))
     _warn(found, output, job_id)
@@ -110,13 +106,6 @@ def abort(
     output.result(_abort_json(found, choice, done), upload_abort(choice, done))
     if done.failures:
         raise typer.Exit(int(Exit.FAILED))
-
-
-def _read_age(text: str) -> float:
-    found = _AGE(text.strip())
-    if found is None:
-        raise OptionError(f"--older-than {text!r} is not an age: expected 90m, 12h or 7d")
-    return float(found[1] or 0) * _SECONDS[found[2] or "s"]
 
 
 def _warn(found: OpenUploads, output: Output, job_id: str | None = None) -> None:

@@ -1,0 +1,72 @@
+"""Format the garbage of dead jobs, and the result of deleting it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.inspect.collect import Collected
+from asynccommit.inspect.garbage import Garbage, Spared, Sweep
+from asynccommit.inspect.open_uploads import DAY
+from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.inspect.text import safe
+
+
+def garbage_plan(sweep: Sweep) -> RenderableType:
+    """Return what would be deleted, and what is kept with the reason."""
+    if sweep.blocked:
+        said = "nothing can be deleted: finish this commit first"
+    elif sweep.garbage:
+        said = f"would delete {_sum(sweep.garbage)}"
+    else:
+        said = f"nothing to delete under {plain(str(sweep.dest))}"
+    parts: list[RenderableType] = [safe(said, "bold")]
+    if sweep.garbage and not sweep.blocked:
+        parts.append(Padding(_table(sweep.garbage), (0, 0, 0, 2)))
+    parts += _kept(sweep.spared)
+    if sweep.garbage and not sweep.blocked:
+        parts.append(Text("nothing was changed: pass --yes to delete them"))
+    return Group(*parts)
+
+
+def garbage_result(sweep: Sweep, result: Collected) -> RenderableType:
+    """Return what was deleted; every failure is named."""
+    parts: list[RenderableType] = [safe(f"deleted {_sum(result.done)}", "bold")]
+    if result.done:
+        parts.append(Padding(_table(result.done), (0, 0, 0, 2)))
+    parts += [safe(f"  failed {one.path}: {why}", "red") for one, why in result.failures]
+    return Group(*parts, *_kept(sweep.spared))
+
+
+def _sum(garbage: Sequence[Garbage]) -> str:
+    files = count_of(sum(one.files for one in garbage), "file")
+    size = show_bytes(sum(one.bytes for one in garbage))
+    return f"{count_of(len(garbage), 'item')}, {files}, {size}"
+
+
+def _table(garbage: Sequence[Garbage]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for name in ("age", "kind", "files", "size", "path"):
+        number = name in ("files", "size")
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for one in garbage:
+        cells = (_age(one.age), str(one.kind), f"{one.files:,}", show_bytes(one.bytes), one.path)
+        table.add_row(*map(safe, cells))
+    return table
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return show_seconds(seconds) if seconds < 2 * DAY else count_of(int(seconds / DAY), "day")
+
+
+def _kept(spared: Sequence[Spared]) -> list[Text]:
+    return [
+        Text(plain(f"  kept {one.path}: {one.reason}" + (f": {one.command}" * bool(one.command))))
+        for one in spared
+    ]
