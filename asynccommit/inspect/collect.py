@@ -18,7 +18,7 @@ from asynccommit.errors import (
     PreconditionError,
 )
 from asynccommit.inspect.discovery import open_layout, open_place
-from asynccommit.inspect.garbage import Garbage, Kind, Sweep, measure
+from asynccommit.inspect.garbage import Garbage, GarbageKind, Sweep, measure
 from asynccommit.inspect.open_uploads import OpenUpload, list_open
 from asynccommit.options.job import Options
 from asynccommit.redact import redact
@@ -65,10 +65,10 @@ async def collect(
     result = Collected()
     if sweep.blocked:
         return result
-    uploads = [one for one in sweep.garbage if one.kind is Kind.UPLOAD]
+    uploads = [one for one in sweep.garbage if one.kind is GarbageKind.UPLOAD]
     async with open_place(sweep.dest, storage) as store:
         for one in sweep.garbage:
-            if one.kind is Kind.UPLOAD:
+            if one.kind is GarbageKind.UPLOAD:
                 continue
             try:
                 why = await _delete(store, one, options or Options(), storage)

@@ -46,7 +46,7 @@ _KEPT = "-kept"
 """The end of the marker beside copies that a rollback could not put back."""
 
 
-class Kind(StrEnum):
+class GarbageKind(StrEnum):
     """A kind of garbage."""
 
     JOB = "dead job"
@@ -72,7 +72,7 @@ class Garbage:
         upload: the upload, if it is one.
     """
 
-    kind: Kind
+    kind: GarbageKind
     path: str
     age: float | None
     files: int = 0
@@ -214,7 +214,7 @@ async def find_garbage(
         await search.unowned()
         await search.manifests()
         await search.uploads()
-        garbage = sorted(search.garbage, key=lambda one: (one.kind is Kind.UPLOAD, one.path))
+        garbage = sorted(search.garbage, key=lambda one: (one.kind is GarbageKind.UPLOAD, one.path))
         by_path = {one.path: one for one in search.spared}
         spared = sorted(by_path.values(), key=lambda one: (not one.blocks, one.path))
         return Sweep(dest, garbage, spared, search.warnings)
@@ -253,7 +253,7 @@ class _Search:
                 await self._judge(job, await view(store, job, pending), pending)
         for path, layout in (await find_rubbish(self._store, self._dest)).items():
             self._owned.add(layout.job_dir)
-            await self._take(Kind.REMAINS, path, await measure(self._store, path), layout)
+            await self._take(GarbageKind.REMAINS, path, await measure(self._store, path), layout)
 
     async def _judge(self, job: FoundJob, seen: JobView, pending: Store) -> None:
         status, layout = seen.status, job.layout
@@ -265,7 +265,7 @@ class _Search:
             why = f"Hadoop's committer has begun its commit; a resume {seen.resume.does}"
             self.spared.append(Spared(path, why, seen.resume.command, blocks=True))
         elif status.state is State.DEAD or (status.state is State.ENDED and not status.epoch):
-            await self._take(Kind.JOB, path, await self._content(job, seen, pending), layout)
+            await self._take(GarbageKind.JOB, path, await self._content(job, seen, pending), layout)
         elif status.state in NOT_BEGUN:
             why = f"the job is {'running' if status.state is State.RUNNING else 'maybe running'}"
             self.spared.append(Spared(path, f"{why}: {status.why}", seen.abort.command))
@@ -296,13 +296,13 @@ class _Search:
             if not info.is_dir or info.path in self._owned:
                 continue
             if name.startswith(f"{SPARK_STAGING}-"):
-                await self._take_quiet(Kind.SPARK, info.path)
+                await self._take_quiet(GarbageKind.SPARK, info.path)
             elif name.startswith(ANY_MAGIC) and self._store.traits.multipart is not None:
-                await self._take_quiet(Kind.UNOWNED, info.path)
+                await self._take_quiet(GarbageKind.UNOWNED, info.path)
             elif name == TEMPORARY:
                 for child in await children(self._store, info.path):
                     if child.path not in self._owned and not child.path.endswith(f"/{STAGING}"):
-                        await self._take_quiet(Kind.UNOWNED, child.path)
+                        await self._take_quiet(GarbageKind.UNOWNED, child.path)
 
     async def manifests(self) -> None:
         """Judge the manifests that were kept for diagnostics."""
@@ -315,7 +315,7 @@ class _Search:
             inside = await children(self._store, info.path) if info.is_dir else []
             if inside and all(one.path.endswith(MANIFEST_SUFFIX) for one in inside):
                 content = await measure(self._store, info.path)
-                await self._take(Kind.MANIFESTS, info.path, content)
+                await self._take(GarbageKind.MANIFESTS, info.path, content)
 
     async def uploads(self) -> None:
         """Judge the open uploads, except those of jobs that are garbage."""
@@ -334,7 +334,7 @@ class _Search:
             if not {*kept.found.jobs, *kept.found.maybe} <= self._named:
                 self.spared.append(Spared(kept.found.upload.path, kept.reason))
 
-    async def _take_quiet(self, kind: Kind, path: str) -> None:
+    async def _take_quiet(self, kind: GarbageKind, path: str) -> None:
         content = await measure(self._store, path)
         silent = self._host.now() - content.changed
         if silent < QUIET:
@@ -344,7 +344,7 @@ class _Search:
             await self._take(kind, path, content)
 
     async def _take(
-        self, kind: Kind, path: str, content: Measure, layout: Layout | None = None
+        self, kind: GarbageKind, path: str, content: Measure, layout: Layout | None = None
     ) -> None:
         age = max(0.0, self._host.now() - content.changed) if content.changed else None
         if content.kept:
@@ -362,4 +362,4 @@ class _Search:
 
 def _upload(found: OpenUploads, one: OpenUpload) -> Garbage:
     age, path = found.age(one), one.upload.path
-    return Garbage(Kind.UPLOAD, path, age, 0, one.size, one.upload.initiated, upload=one)
+    return Garbage(GarbageKind.UPLOAD, path, age, 0, one.size, one.upload.initiated, upload=one)

@@ -29,7 +29,7 @@ def garbage_plan(sweep: Sweep) -> RenderableType:
         parts.append(Padding(_table(sweep.garbage), (0, 0, 0, 2)))
     parts += _kept(sweep.spared)
     if sweep.garbage and not sweep.blocked:
-        parts.append(Text("nothing was changed: pass --yes to delete them"))
+        parts.append(Text("nothing was changed: pass --yes to delete"))
     return Group(*parts)
 
 

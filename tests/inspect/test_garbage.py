@@ -14,7 +14,7 @@ import pytest
 from asynccommit import open_committer, open_store, open_task
 from asynccommit.commit.layout import Layout
 from asynccommit.inspect.collect import Collected, collect
-from asynccommit.inspect.garbage import Garbage, Kind, Sweep, find_garbage
+from asynccommit.inspect.garbage import Garbage, GarbageKind, Sweep, find_garbage
 from asynccommit.inspect.open_uploads import list_open
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host, this_host
@@ -98,7 +98,7 @@ def ahead(seconds: float) -> Host:
     return replace(host, now=lambda: host.now() + seconds)
 
 
-def of(sweep: Sweep, kind: Kind) -> list[Garbage]:
+def of(sweep: Sweep, kind: GarbageKind) -> list[Garbage]:
     """Return the garbage of a kind."""
     return [one for one in sweep.garbage if one.kind is kind]
 
@@ -115,7 +115,7 @@ async def check_dead_and_living(place: Place, **given: Any) -> None:
     assert today.garbage[0].files >= 2
     assert alive.attempt_dir in [one.path for one in today.spared]
     later = await place.sweep(2 * DAY, later=3 * DAY)
-    assert [one.bytes for one in of(later, Kind.SPARK)] == [4]
+    assert [one.bytes for one in of(later, GarbageKind.SPARK)] == [4]
     assert not (await place.sweep(9 * DAY, later=3 * DAY)).garbage
 
     done = await place.collect(later)
@@ -174,11 +174,11 @@ async def test_uploads_and_magic_directories_of_no_job(moto_url: str) -> None:
     async with place.open() as store:
         await cast(MultipartStore, store).create_upload("/t/big")
 
-    assert not of(await place.sweep(2 * DAY), Kind.UNOWNED)
+    assert not of(await place.sweep(2 * DAY), GarbageKind.UNOWNED)
     sweep = await place.sweep(2 * DAY, later=3 * DAY)
 
-    assert [one.path for one in of(sweep, Kind.UNOWNED)] == ["/t/__magic"]
-    assert [one.path for one in of(sweep, Kind.UPLOAD)] == ["/t/big"]
+    assert [one.path for one in of(sweep, GarbageKind.UNOWNED)] == ["/t/__magic"]
+    assert [one.path for one in of(sweep, GarbageKind.UPLOAD)] == ["/t/big"]
     assert not (await place.collect(sweep)).failures
     assert sorted(await place.names()) == ["/__magic_job-2/job-2/00/aside/__magic-kept", "/x"]
     async with place.open() as store:
@@ -194,7 +194,7 @@ async def test_kept_manifests(tmp_path: Path) -> None:
     sweep = await find_garbage(place.dest, 0.0, this_host(), None, kept)
 
     assert [(one.kind, one.path) for one in sweep.garbage] == [
-        (Kind.MANIFESTS, f"{tmp_path}/t/kept/job")
+        (GarbageKind.MANIFESTS, f"{tmp_path}/t/kept/job")
     ]
     await place.collect(sweep)
     assert await place.names() == ["/kept/other/notes.txt"]

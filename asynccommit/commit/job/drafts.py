@@ -40,7 +40,7 @@ async def reserve(store: Store, folder: str) -> str | None:
 
 
 async def draft_in(store: Store, layout: Layout, reserved: str | None, data: bytes) -> Info | None:
-    """Write content ahead as ``draft`` does, in a reserved file if there is one."""
+    """Write content ahead as ``draft`` does, in the reserved file if any."""
     if reserved is None:
         return await draft(store, layout, data)
     with suppress(StoreError):
