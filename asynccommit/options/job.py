@@ -178,7 +178,7 @@ class Options:
     """
 
     workers: Annotated[int | None, WORKERS] = None
-    window: Annotated[int, Within(1, 65_536)] = 32
+    window: Annotated[int, Within(1, 65_536)] = 64
     delete_target_files: bool = False
     validate: bool | None = None
     validate_sample: Annotated[int | None, Within(1, 100_000_000)] = None

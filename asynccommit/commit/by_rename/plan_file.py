@@ -27,10 +27,13 @@ from asynccommit.formats.commit_plan import (
     rows_of,
 )
 from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import remove_file
 
 _MAX_INLINE_BYTES = 256 * 1024
+_AT_ONCE = 8
+"""Number of chunks that are written at once; one has about 4 MB."""
 T = TypeVar("T")
 
 
@@ -52,9 +55,9 @@ class Saved(NamedTuple):
 class PlanWriter:
     """Writes a plan below the job attempt's directory, in chunks.
 
-    Each chunk is written when the next one is known. So the digests of all chunks are known before
-    the last one is written. A small plan is not written where a file takes several requests: the
-    record contains it.
+    Each chunk is written when the next one is known, and a few are written at once. So the digests
+    of all chunks are known before the last one is written. A small plan is not written where a file
+    takes several requests: the record contains it.
 
     Attributes:
         run: the commit under way.
@@ -73,17 +76,24 @@ class PlanWriter:
 
     async def begin(self, plan: Plan) -> None:
         """Write all chunks but the last one."""
+        await for_each(self._complete(plan), self._put, workers=_AT_ONCE)
+        if self.chunk is not None:
+            self._held = b""
+            self.digests.clear()
+        elif not self.digests and not self.run.store.traits.fences:
+            self._hold(PlanChunk(self.plan_id, 0))  # the record needs a plan
+
+    async def _complete(self, plan: Plan) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield number and content of each chunk but the last one, which is held."""
         chunk = None
         async for chunk in _chunks(self.run.layout, plan, self.plan_id):
-            await self._write(chunk)
+            if self._held:
+                yield len(self.digests) - 1, self._held
+            self._hold(chunk)
         if chunk is not None and self._is_inline(chunk):
-            self.chunk, self._held = chunk, b""
-            self.digests.clear()
-        if not self.digests and not self.run.store.traits.fences:
-            await self._write(PlanChunk(self.plan_id, 0))  # the record needs a plan
+            self.chunk = chunk
 
-    async def _write(self, chunk: PlanChunk) -> None:
-        await self.finish()
+    def _hold(self, chunk: PlanChunk) -> None:
         self._held = encode_chunk(chunk, files_checked=True)
         self.digests.append(digest(self._held))
 
@@ -97,15 +107,17 @@ class PlanWriter:
 
     async def finish(self) -> None:
         """Write the chunk that is held, if there is one."""
-        if not self._held:
-            return
-        index = len(self.digests) - 1
+        if self._held:
+            await self._put((len(self.digests) - 1, self._held))
+            self._held = b""
+
+    async def _put(self, item: tuple[int, bytes]) -> None:
+        index, data = item
         path = self.run.layout.plan(self.plan_id, index)
-        store, layout, data = self.run.store, self.run.layout, self._held
+        store, layout = self.run.store, self.run.layout
         info = await put_drafted(store, layout, path, data, await draft(store, layout, data))
         await make_durable(self.run, path)
         self.version = info.etag if index == 0 else self.version
-        self._held = b""
 
     @property
     def saved(self) -> Saved:
