@@ -18,47 +18,47 @@ from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.fault_rules import FaultDecision
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.commit.test_round_trips import DEST, Measured, Weather
+from tests.support.round_trips import ADLS, MeasuredJob, SteadyWeather
 
 FILE = "/table/day=0/f0-0"
 
-Disturb = Callable[[Measured], Awaitable[object]]
+Disturb = Callable[[MeasuredJob], Awaitable[object]]
 
 
-async def ready(*, files: int = 1) -> Measured:
+async def ready(*, files: int = 1) -> MeasuredJob:
     """Return a job whose only task is committed."""
-    measured = Measured()
+    measured = MeasuredJob()
     await measured.job.setup_job()
     await measured.run_task(0, files, 1)
     return measured
 
 
-async def begun(job: Measured) -> None:
+async def begun(job: MeasuredJob) -> None:
     """Leave the record of a commit."""
     await job.store.put(job.job.layout.record, b"{}")
 
 
-async def aborting(job: Measured) -> None:
+async def aborting(job: MeasuredJob) -> None:
     """Leave what an abort moves away."""
     await job.store.mkdir(job.job.layout.ended("aborted"))
 
 
-async def ending(job: Measured) -> None:
+async def ending(job: MeasuredJob) -> None:
     """Leave what a clean-up moves away."""
     await job.store.mkdir(job.job.layout.ended("committed"))
 
 
-async def again(job: Measured) -> None:
+async def again(job: MeasuredJob) -> None:
     """Leave another attempt of the job."""
     await job.store.mkdir(f"{job.job.layout.job_dir}/01/manifests")
 
 
-async def unknown(job: Measured) -> None:
+async def unknown(job: MeasuredJob) -> None:
     """Leave a file that no job writes."""
     await job.store.put(f"{job.job.layout.attempt_dir}/notes", b"x")
 
 
-async def not_set_up(job: Measured) -> None:
+async def not_set_up(job: MeasuredJob) -> None:
     """Take the manifests away."""
     await job.store.delete_tree(job.job.layout.manifests_dir)
 
@@ -90,14 +90,14 @@ def test_a_destination_to_replace_is_left_out(
         measured = await ready()
         store = await look_ahead(measured.job._run(), Inputs(measured.messages, mode, overwrite))
         assert store is not None
-        before = len(measured.weather.paths)
+        before = len(measured.weather.seen)
         await store.list("/table")
-        return len(measured.weather.paths) - before
+        return len(measured.weather.seen) - before
 
     assert run_virtual(requests()) == (0 if known else 1)
 
 
-class Meddling(Weather):
+class Meddling(SteadyWeather):
     """The weather of an account where a foreign file appears as the plan is written."""
 
     def __init__(self, account: AdlsAccount) -> None:
@@ -105,7 +105,7 @@ class Meddling(Weather):
         self._account = account
 
     def decide(self, op: str, path: str) -> FaultDecision:
-        """See ``Weather.decide``."""
+        """See ``SteadyWeather.decide``."""
         if op == "create" and "commit-epoch" in path:
             self._account.create("data", FILE[1:])
         return super().decide(op, path)
@@ -117,7 +117,7 @@ def test_a_file_that_comes_after_the_snapshot_is_kept() -> None:
     async def commit() -> tuple[bool, int]:
         measured = await ready()
         options = {"account": measured.account, "weather": Meddling(measured.account)}
-        store = wrap(SimStore(DEST, options), StoreSettings(random.Random(0)))
+        store = wrap(SimStore(ADLS, options), StoreSettings(random.Random(0)))
         job = ManifestCommitter(store, measured.job.layout, Options(), measured.host)
         with pytest.raises(CommitError, match="already exists"):
             await job.commit_job(measured.messages)

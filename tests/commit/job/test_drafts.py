@@ -7,10 +7,10 @@ import pytest
 from asynccommit.commit.job.drafts import draft, put_drafted
 from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.commit.test_round_trips import Measured
+from tests.support.round_trips import MeasuredJob
 
 
-async def left(job: Measured) -> list[str]:
+async def left(job: MeasuredJob) -> list[str]:
     """Return the names in the job's directory, with those that listings hide."""
     listed = job.account.list("data", "", recursive=True)
     return [name for name, _ in listed.entries if "_temporary" in name]
@@ -20,7 +20,7 @@ def test_a_draft_takes_the_place_of_its_file() -> None:
     """It holds what was written, and nothing is left beside it."""
 
     async def main() -> tuple[bytes, list[str]]:
-        measured = Measured()
+        measured = MeasuredJob()
         await measured.job.setup_job()
         run = measured.job._run()
         ahead = await draft(run.store, run.layout, b"data")
@@ -32,7 +32,7 @@ def test_a_draft_takes_the_place_of_its_file() -> None:
     assert not [name for name in names if ".asynccommit" in name]
 
 
-async def refused(measured: Measured, kind: type[Exception]) -> list[str]:
+async def refused(measured: MeasuredJob, kind: type[Exception]) -> list[str]:
     """Return what is left by a draft that cannot be put in place."""
     run = measured.job._run()
     ahead = await draft(run.store, run.layout, b"mine")
@@ -45,7 +45,7 @@ def test_a_draft_does_not_replace() -> None:
     """Where another owner's file is, the draft is deleted."""
 
     async def main() -> tuple[bytes, list[str]]:
-        measured = Measured()
+        measured = MeasuredJob()
         await measured.job.setup_job()
         await measured.store.put(measured.job.layout.record, b"theirs")
         names = await refused(measured, ExistsError)
@@ -60,7 +60,7 @@ def test_a_draft_of_a_job_that_has_ended_leaves_nothing() -> None:
     """The directories that the store made for it are deleted again."""
 
     async def main() -> list[str]:
-        measured = Measured()
+        measured = MeasuredJob()
         await measured.job.setup_job()
         await measured.job.abort_job()
         return await refused(measured, NotFoundError)
