@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, bulk, gcs, local, memory, overhead, s3, sink, source, table
+from bench import adls, bulk, gcs, local, memory, overhead, requests, s3, sink, source, table
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
 from bench.s3 import table as s3_table
@@ -23,7 +23,7 @@ from bench.sink import table as sink_table
 from bench.source import table as source_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("local", "overhead", "memory", "adls", "gcs", "s3", "bulk", "sink", "source")
+PARTS = ("requests", "local", "overhead", "memory", "adls", "gcs", "s3", "bulk", "sink", "source")
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
     **{f"gcs-{row}": ("gcs", row) for row in gcs.ROWS},
@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     result: dict[str, Any] = {"machine": _machine(), "quick": asked.quick}
     parts = _split(asked.parts or PARTS)
     runs: dict[str, Callable[[], dict[str, Any]]] = {
+        "requests": requests.run,
         "local": lambda: local.run(quick=asked.quick, folder=asked.folder, say=_say),
         "overhead": lambda: overhead.run(quick=asked.quick),
         "memory": lambda: memory.run(quick=asked.quick),
@@ -74,6 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+    "requests": requests.lines,
     "local": table.local,
     "overhead": table.overhead,
     "memory": table.memory,
