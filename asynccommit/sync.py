@@ -90,6 +90,11 @@ class BlockingTask:
         return self._inner.commit
 
     @property
+    def url(self) -> str:
+        """The directory of the task attempt as a URL. See ``Task``."""
+        return self._inner.url
+
+    @property
     def filesystem(self) -> AbstractFileSystem:
         """The task as a filesystem of fsspec. See ``Task.filesystem``."""
         return self._inner.filesystem_for(None)

@@ -32,7 +32,8 @@ class Task:
     """One task attempt; its files are invisible until the job commits.
 
     ``directory`` is that place: a local path, or a URL with scheme and container if the task has no
-    local files. All files below it are committed, unless the committer uploads them itself.
+    local files. ``url`` is it as a URL on every store. All files below it are committed, unless the
+    committer uploads them itself.
     """
 
     def __init__(self, work: Work, task_id: str, attempt_id: str) -> None:
@@ -48,6 +49,14 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({self.attempt_id!r})"
+
+    @property
+    def url(self) -> str:
+        """The directory of the task attempt as a URL, with scheme and container.
+
+        It is not percent-encoded, as fsspec and Hadoop's ``Path`` expect.
+        """
+        return self.directory if "://" in self.directory else f"file://{self.directory}"
 
     @property
     def filesystem(self) -> AbstractFileSystem:

@@ -155,6 +155,7 @@ class Options:
         attempts: how often a request that the store refused is sent; ``None`` for the store's
             default.
         retry_seconds: seconds after which a failing request is not sent again.
+        require_files: refuse to commit a job without files.
         max_manifest_bytes: maximum size of a task manifest; larger ones are refused.
         spill_directory: local directory for data that does not fit in memory; ``None`` for the
             system's temporary directory.
@@ -194,6 +195,7 @@ class Options:
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
     retry_seconds: Annotated[float, RETRY] = 600.0
+    require_files: bool = False
     max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
     spill_directory: Annotated[str | None, PATH] = None
     job_id_source: str = "JobID"
@@ -344,6 +346,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "cleanup": ("cleanup", values.one_of(Cleanup)),
     OURS + "validate.sample": ("validate_sample", values.count),
     OURS + "check.sources": ("check_sources", values.boolean),
+    OURS + "require.files": ("require_files", values.boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", values.count),
     OURS + "spill.directory": ("spill_directory", values.text),
     OURS + "on.unfinished": ("on_unfinished", values.one_of(OnUnfinished)),

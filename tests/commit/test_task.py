@@ -15,6 +15,7 @@ import pytest
 from asynccommit import (
     CommitError,
     OptionError,
+    PreflightError,
     UnsupportedError,
     job_statuses,
     open_job,
@@ -421,10 +422,38 @@ async def test_a_job_without_a_file(bucket: S3Bucket, tmp_path: Path, committer:
     assert await warnings_of() == []
 
 
+@pytest.mark.parametrize("committer", ["manifest", "file_v1", "file_v2", "magic", "directory"])
+@pytest.mark.parametrize("tasks", [0, 1])
+@pytest.mark.filterwarnings("ignore::asynccommit.commit.errors.CommitterWarning")
+async def test_files_can_be_required(
+    bucket: S3Bucket, tmp_path: Path, committer: str, tasks: int
+) -> None:
+    """By option a job without a file is an error, and what was there stays as it was."""
+    local = committer in ("manifest", "file_v1", "file_v2")
+    url, given = (tmp_path / "t", {}) if local else (URL, settings(bucket, tmp_path))
+    given["options"] = {**given.get("options", {}), "asynccommit.require.files": "true"}
+
+    async def write(files: int, mode: str) -> None:
+        async with open_job(url, committer=committer, mode=mode, **given) as job:
+            for number in range(tasks):
+                async with job.task(number) as task:
+                    for name in range(files):
+                        await task.put(f"part-{name}", b"x")
+
+    if tasks:
+        await write(1, "append")
+    with pytest.raises(PreflightError, match=r"require\.files is set, so nothing was changed"):
+        await write(0, "append" if committer == "file_v2" else "replace_table")
+    there = visible(tmp_path / "t") if local else contents(bucket)
+    assert len([name for name in there if name.startswith("part-0")]) == tasks
+
+
 async def test_the_directory_of_a_task(bucket: S3Bucket, tmp_path: Path) -> None:
     """It is a local path where the task has local files, and else a URL that names the store."""
     async with open_job(tmp_path / "t") as job, job.task(0) as task:
         assert task.directory.startswith(f"{tmp_path}/t/_temporary/{job.job_id}/00/tasks/")
+        assert parse_url(task.url) == parse_url(task.directory)
+        assert task.url == f"file://{task.directory}"
     async with open_job(URL, **settings(bucket, tmp_path)) as job, job.task(0) as task:
         assert task.directory.startswith(f"{URL}/__magic_job-{job.job_id}/")
     given = settings(bucket, tmp_path)
@@ -436,6 +465,7 @@ async def test_the_directory_of_a_task(bucket: S3Bucket, tmp_path: Path) -> None
         storage = {"connection_string": emulator.connection_string}
         async with open_job(url, storage_options=storage) as job, job.task(0) as task:
             assert task.directory.startswith(f"{url}/_temporary/{job.job_id}/00/tasks/")
+            assert task.url == task.directory
             place = parse_url(task.directory)
             async with open_place(place, storage) as store:
                 assert (await store.head(place.path)).is_dir

@@ -22,7 +22,7 @@ from asynccommit.commit.by_rename.record import refuse_other_attempts
 from asynccommit.commit.by_rename.scan_task import TaskFiles
 from asynccommit.commit.context import CommitContext, OnVisible
 from asynccommit.commit.errors import CommitterWarning, commit_failures
-from asynccommit.commit.job.messages import warn_of_no_file
+from asynccommit.commit.job.messages import tell_of_no_file
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress
@@ -61,7 +61,7 @@ async def _load(
         loaded.tasks[task.task_id] = task.attempt_id
         loaded.digests[task.task_id] = task.digest
     if tasks is not None:
-        warn_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
+        tell_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
 
 
 class FileV2Committer(FileV1Committer):

@@ -16,7 +16,7 @@ from asynccommit.commit.by_rename.scan_task import refuse_reserved, scan_task_at
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints
 from asynccommit.commit.job.claims import setup_id
-from asynccommit.commit.job.messages import digest, warn_of_no_file
+from asynccommit.commit.job.messages import digest, tell_of_no_file
 from asynccommit.commit.layout import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry, Spill
@@ -160,7 +160,7 @@ async def load_manifests(
             await _refuse_staged(run)
             run.meter.total = len(found)
             await for_each(found.values(), _ManifestLoader(run, loaded).trust, workers=_window(run))
-            warn_of_no_file(run, len(loaded.tasks), loaded.files)
+            tell_of_no_file(run, len(loaded.tasks), loaded.files)
             return
         messages = by_task(run.layout, tasks)
         named = {run.layout.manifest(task_id) for task_id in messages}
@@ -172,7 +172,7 @@ async def load_manifests(
             run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
         load = _ManifestLoader(run, loaded, found)
         await for_each(messages.values(), load.verify, workers=_window(run))
-        warn_of_no_file(run, len(loaded.tasks), loaded.files)
+        tell_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
 async def _refuse_staged(run: CommitContext) -> None:

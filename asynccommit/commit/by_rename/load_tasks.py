@@ -14,7 +14,7 @@ from asynccommit.commit.by_rename.scan_task import TaskFiles, refuse_reserved, s
 from asynccommit.commit.by_rename.shared_directories import identity_of
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
-from asynccommit.commit.job.messages import warn_of_no_file
+from asynccommit.commit.job.messages import tell_of_no_file
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_file_output import job_of_task
 from asynccommit.errors import ManifestError, NotFoundError
@@ -64,7 +64,7 @@ async def load_tasks(
 
         await for_each(sorted(wanted), take, workers=run.workers)
         if expected:
-            warn_of_no_file(run, len(loaded.tasks), loaded.files)
+            tell_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
 async def _committed(run: CommitContext, *, expected: bool) -> dict[str, Info]:

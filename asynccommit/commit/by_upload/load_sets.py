@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
-from asynccommit.commit.job.messages import digest, warn_of_no_file
+from asynccommit.commit.job.messages import digest, tell_of_no_file
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
@@ -54,14 +54,14 @@ async def load_sets(
         if tasks is None:
             run.meter.total = len(found)
             await for_each(found.values(), load.trust, workers=_window(run))
-            warn_of_no_file(run, len(loaded.tasks), loaded.files)
+            tell_of_no_file(run, len(loaded.tasks), loaded.files)
             return
         messages = _by_task(run.layout, tasks)
         named = {run.layout.pending_set(task_id) for task_id in messages}
         _ignore(run, loaded, sorted(found.keys() - named), strict=strict)
         load.found = found
         await for_each(messages.values(), load.verify, workers=_window(run))
-        warn_of_no_file(run, len(loaded.tasks), loaded.files)
+        tell_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
 def _window(run: UploadContext) -> int:
