@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import ServiceRequestError
+from azure.storage.blob.aio import ContainerClient
 from azure.storage.filedatalake.aio import DataLakeServiceClient
 
 from asynccommit import open_job
@@ -61,6 +62,19 @@ async def test_azure_s_sdk_trusts_the_certificate_and_no_other(tmp_path: Path) -
     assert emulator.url.startswith("https://127.0.0.1:")
     assert data == b"." * 300_000
     assert emulator.weather.requests["filesystem"] == 1
+
+
+@pytest.mark.parametrize("tls", [True, False])
+async def test_listings_name_the_endpoint_as_it_is_reached(tls: bool, tmp_path: Path) -> None:
+    """Azure's SDK reads the scheme of the service from a page of blobs."""
+    async with AdlsEmulator(tls=tls) as emulator:
+        emulator.model.create_filesystem("data")
+        ca = _ca(emulator, tmp_path) if tls else True
+        client = ContainerClient(emulator.url, "data", emulator.key, connection_verify=ca)
+        async with client:
+            pages: Any = client.list_blobs().by_page()
+            assert [blob async for page in pages async for blob in page] == []
+            assert pages.service_endpoint.startswith(emulator.endpoint)
 
 
 @pytest.mark.parametrize("library", TRANSPORTS)

@@ -141,7 +141,9 @@ class Blob:
         found, token = self._accounts[call.account].list_filesystems(
             query.get("prefix", ""), number(query, "maxresults"), query.get("marker") or None
         )
-        return self._wire.answer(call, 200, _XML, containers_xml(call, found, token))
+        return self._wire.answer(
+            call, 200, _XML, containers_xml(call, self._wire.scheme, found, token)
+        )
 
     def create_container(self, call: AdlsCall) -> bytes:
         """Create a container."""
@@ -196,7 +198,7 @@ class Blob:
 
     def list(self, call: AdlsCall) -> bytes:
         """Return a page of blobs; with a delimiter, those of one directory."""
-        body = blobs_xml(self._accounts[call.account], call)
+        body = blobs_xml(self._accounts[call.account], call, self._wire.scheme)
         return self._wire.answer(call, 200, _XML, body)
 
     def put(self, call: AdlsCall) -> bytes:

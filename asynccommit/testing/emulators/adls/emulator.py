@@ -92,7 +92,7 @@ class AdlsEmulator(Emulator):
         self._pages = pages or store.AdlsLimits()
         self.keyring = Keyring(keys)
         self.accounts: dict[str, store.AdlsAccount] = {}
-        self.wire = AdlsWire(self.host.now, self.host.new_id()[:24])
+        self.wire = AdlsWire(self.host.now, self.host.new_id()[:24], "https" if tls else "http")
         self._dfs = Dfs(self.accounts, self.wire)
         self._blob = Blob(self.accounts, self.wire, self.host.new_id, self._check)
         self._control = Control(self, store_verbs(self))

@@ -14,11 +14,13 @@ _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 _HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>'
 
 
-def containers_xml(call: AdlsCall, found: Iterable[Filesystem], token: str | None) -> bytes:
+def containers_xml(
+    call: AdlsCall, scheme: str, found: Iterable[Filesystem], token: str | None
+) -> bytes:
     """Return a page of containers."""
     with_metadata = "metadata" in call.query.get("include", "").split(",")
     shown = "".join(_container(_, with_metadata) for _ in found)
-    return _results(call, "", f"<Containers>{shown}</Containers>", token)
+    return _results(call, scheme, "", f"<Containers>{shown}</Containers>", token)
 
 
 def _container(found: Filesystem, with_metadata: bool) -> str:
@@ -31,7 +33,9 @@ def _container(found: Filesystem, with_metadata: bool) -> str:
     )
 
 
-def _results(call: AdlsCall, attributes: str, content: str, token: str | None) -> bytes:
+def _results(
+    call: AdlsCall, scheme: str, attributes: str, content: str, token: str | None
+) -> bytes:
     query = call.query
     asked = "".join(
         f"<{tag}>{xml_text(query[key])}</{tag}>"
@@ -43,14 +47,14 @@ def _results(call: AdlsCall, attributes: str, content: str, token: str | None) -
         )
         if query.get(key)
     )
-    host = xml_text(call.headers.get("host", ""))
+    endpoint = f"{scheme}://{xml_text(call.headers.get('host', ''))}/{call.account}/"
     return (
-        f'{_HEAD}<EnumerationResults ServiceEndpoint="http://{host}/{call.account}/"{attributes}>'
+        f'{_HEAD}<EnumerationResults ServiceEndpoint="{endpoint}"{attributes}>'
         f"{asked}{content}<NextMarker>{xml_text(token or '')}</NextMarker></EnumerationResults>"
     ).encode()
 
 
-def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
+def blobs_xml(account: AdlsAccount, call: AdlsCall, scheme: str) -> bytes:
     """Return a page of the blobs with the given prefix."""
     query = call.query
     delimiter = query.get("delimiter", "")
@@ -66,7 +70,7 @@ def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
         if name.startswith(prefix) or not start
     )
     attributes = f' ContainerName="{xml_text(call.filesystem)}"'
-    return _results(call, attributes, f"<Blobs>{shown}</Blobs>", token)
+    return _results(call, scheme, attributes, f"<Blobs>{shown}</Blobs>", token)
 
 
 def _page(

@@ -26,10 +26,12 @@ class AdlsWire:
 
     ``now`` is the clock; ``run`` makes the ids unique.
 
-    ``run`` is the first 24 characters of a UUID and its hyphens.
+    ``run`` is the first 24 characters of a UUID and its hyphens. ``scheme`` is that of the URLs in
+    responses.
     """
 
-    def __init__(self, now: Callable[[], float], run: str) -> None:
+    def __init__(self, now: Callable[[], float], run: str, scheme: str) -> None:
+        self.scheme = scheme
         self._now = now
         self._run = run
         self._count = 0
