@@ -18,7 +18,7 @@ HEAVY = {
     *("pyarrow", "pyreqwest", "pyspark", "pytest", "rich", "typer", "uvloop"),
 }
 LOOP_THREAD = "asynccommit.runtime.loop_thread"
-BLOCKING = {"asynccommit.spark", "asynccommit.sync"}
+BLOCKING = {"asynccommit.parallel", "asynccommit.spark", "asynccommit.sync"}
 
 
 @pytest.mark.parametrize("package", PUBLIC)

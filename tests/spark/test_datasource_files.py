@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import UnsupportedError
+from asynccommit.formats.partition_names import partition_value
 from asynccommit.spark.datasource.encoders import footer
 from asynccommit.spark.datasource.files import TableFiles
-from asynccommit.spark.datasource.names import partition_value
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.rows import part_rows
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from asynccommit.spark.datasource.names import directory, escape, file_name, partition_value
+from asynccommit.formats.partition_names import directory, escape, file_name, partition_value
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ PUBLIC = (
     "asynccommit.engine",
     "asynccommit.hive",
     "asynccommit.mapreduce",
+    "asynccommit.parallel",
     "asynccommit.simulate",
     "asynccommit.spark",
     "asynccommit.stocator",

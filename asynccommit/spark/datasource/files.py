@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from asynccommit.formats.partition_names import directory, file_name
 from asynccommit.spark.datasource.encoders import Encoder, encoder
-from asynccommit.spark.datasource.names import directory, file_name
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.rows import part_rows
 from asynccommit.spark.datasource.sinks import Sink

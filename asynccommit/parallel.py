@@ -1,0 +1,221 @@
+"""Jobs whose tasks run in a pool, committed once.
+
+    def write(task, day):
+        task.put(f"day={day}/part.csv", rows_of(day))
+
+    with ProcessPoolExecutor() as executor:
+        commit_parallel("/data/flights", write, days, executor)
+
+The caller sets the job up and commits it. Each item is a task, whose commit message is the result
+of the call in the pool.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from asynccommit import sync
+from asynccommit.api import OptionsLike, StorageOptions
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import OptionError
+from asynccommit.formats.partition_names import directory
+from asynccommit.options.checked import Url
+from asynccommit.options.job import Mode
+from asynccommit.results import JobReport
+from asynccommit.sync import BlockingTask
+
+__all__ = ["commit_parallel", "partition_directory"]
+
+Item = TypeVar("Item")
+_ALSO = {"error": Mode.FAIL, "overwrite": Mode.REPLACE_TABLE}
+
+
+class Executor(Protocol):
+    """The part of ``concurrent.futures.Executor`` that is needed."""
+
+    def submit(self, fn: Any, /, *args: Any) -> Any:
+        """Start a call, and return its future."""
+        ...
+
+
+class Pool(Protocol):
+    """The part of ``multiprocessing.Pool`` that is needed."""
+
+    def apply_async(self, func: Any, args: Any = ...) -> Any:
+        """Start a call, and return its result to come."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """A job as its tasks in other processes need it; can be pickled.
+
+    Attributes:
+        url: the destination.
+        job_id: the job.
+        options: the options of the job.
+        storage_options: credentials and other options of the store.
+        committer: the name of the committer, see ``open_job``.
+    """
+
+    url: str
+    job_id: str
+    options: OptionsLike = field(default=None, repr=False)
+    storage_options: StorageOptions = field(default=None, repr=False)
+    committer: str | None = None
+
+    def run(self, number: int, write: Callable[[BlockingTask], object]) -> TaskCommit:
+        """Run an attempt of a task, and return its commit message.
+
+        A repeated call is another attempt, of which the message counts that the job accepts.
+        Raises ``CommitError``, and what ``write`` raises.
+        """
+        with sync.task(
+            self.url,
+            self.job_id,
+            number,
+            options=self.options,
+            storage_options=self.storage_options,
+            committer=self.committer,
+        ) as task:
+            write(task)
+        commit: TaskCommit | None = task.commit
+        assert commit is not None
+        return commit
+
+
+def commit_parallel(
+    url: Url,
+    function: Callable[[BlockingTask, Item], object],
+    items: Iterable[Item],
+    executor: Executor | Pool,
+    *,
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+) -> JobReport:
+    """Call ``function(task, item)`` for each item in a pool; commit once.
+
+    If a call fails, those that have not begun are cancelled, the others end, nothing becomes
+    visible, and the error is raised.
+
+    Args:
+        url: the destination.
+        function: writes the files of an item into its task.
+        items: what to write; each is one task.
+        executor: a ``concurrent.futures`` executor, or a ``multiprocessing`` pool, which waits
+            forever for a process that was killed.
+        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
+            ``replace_partitions``.
+        job_id: unique under the destination; a fresh one by default.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+
+    Raises ``CommitError``, ``OptionError``, and what ``function`` raises.
+    """
+
+    def run(place: TaskPlace) -> Sequence[TaskCommit]:
+        calls = [(place, number, function, item) for number, item in enumerate(items)]
+        return _futures(executor, calls) if hasattr(executor, "submit") else _pool(executor, calls)
+
+    return commit_tasks(
+        url,
+        run,
+        mode=mode,
+        job_id=job_id,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    )
+
+
+def commit_tasks(
+    url: Url,
+    run: Callable[[TaskPlace], Iterable[TaskCommit]],
+    *,
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+) -> JobReport:
+    """Set a job up, have ``run`` run its tasks, and commit their messages.
+
+    Takes and raises what ``commit_parallel`` does.
+    """
+    with sync.job(
+        url,
+        job_id=job_id,
+        mode=mode_named(mode),
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    ) as job:
+        place = TaskPlace(os.fspath(url), job.job_id, options, storage_options, committer)
+        for commit in run(place):
+            job.accept(commit)
+    report: JobReport = job.report
+    return report
+
+
+def _call(place: TaskPlace, number: int, function: Callable[..., object], item: Any) -> TaskCommit:
+    return place.run(number, lambda task: function(task, item))
+
+
+def _futures(executor: Any, calls: Sequence[tuple[Any, ...]]) -> list[TaskCommit]:
+    futures = [executor.submit(_call, *call) for call in calls]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        for future in futures:  # the job is not aborted under a task that still writes
+            with suppress(BaseException):
+                future.result()
+        raise
+
+
+def _pool(pool: Any, calls: Sequence[tuple[Any, ...]]) -> list[TaskCommit]:
+    results = [pool.apply_async(_call, call) for call in calls]
+    try:
+        return [result.get() for result in results]
+    except Exception:
+        for result in results:
+            result.wait()
+        raise
+
+
+def mode_named(mode: Mode | str) -> Mode:
+    """Return the mode with this name, which may be that of Spark.
+
+    Raises ``OptionError``.
+    """
+    return _ALSO.get(mode) or Mode.of(mode)
+
+
+def partition_directory(values: Mapping[str, object]) -> str:
+    """Return the directory of a partition, named and escaped as Spark does.
+
+    Args:
+        values: column -> value, in order.
+
+    Raises ``OptionError`` without columns.
+    """
+    if not values:
+        raise OptionError("a partition needs at least one column")
+    return directory(values, map(_plain, values.values()))
+
+
+def _plain(value: Any) -> object:
+    """Return a value of Python, or ``None`` for a null of pandas."""
+    value = value.item() if type(value).__module__ == "numpy" else value
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return None
+    return value
