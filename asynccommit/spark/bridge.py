@@ -86,21 +86,21 @@ async def _commit(
     tell: OnProgress,
     early: Early[JobReport],
 ) -> JobReport:
-    async with _committer(request) as committer:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(heartbeat.end, _key(request))
+        committer = heartbeat.committer_of(_key(request))
+        if committer is None:
+            committer = await stack.enter_async_context(_committer(request))
         dest = str(committer.layout.dest)
         committer.driver_lives = is_jvm_alive
-        committer.heartbeats = heartbeat.heartbeats_of(_key(request))
-        try:
-            return await committer.commit_job(
-                tasks,
-                mode=mode,
-                overwrite=overwrite,
-                on_progress=tell,
-                made_destination=request.get("madeDestination"),
-                on_visible=None if _is_of_hive(dest) else lambda told: early.give(told, dest),
-            )
-        finally:
-            await heartbeat.end(_key(request))
+        return await committer.commit_job(
+            tasks,
+            mode=mode,
+            overwrite=overwrite,
+            on_progress=tell,
+            made_destination=request.get("madeDestination"),
+            on_visible=None if _is_of_hive(dest) else lambda told: early.give(told, dest),
+        )
 
 
 def is_jvm_alive() -> bool:
@@ -150,7 +150,7 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
             ) from error
         await _take(committer, mode, overwrite)
         if committer.heartbeats is not None:
-            heartbeat.begin(_key(request), committer.heartbeats, stack.pop_all(), is_session_alive)
+            heartbeat.begin(_key(request), committer, stack.pop_all(), is_session_alive)
 
 
 async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> None:

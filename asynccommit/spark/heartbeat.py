@@ -1,7 +1,8 @@
-"""Heartbeats of Spark's jobs, sent by the driver's Python.
+"""Heartbeats of Spark's jobs, sent by the driver's Python, and the open committers of these jobs.
 
 The heartbeat runs on the engine's event loop. It ends with the job, with the session and with this
-process; a forked child does not send it.
+process; a forked child does not send it. The committer that sends it also commits the job, so that
+a job opens its store once.
 """
 
 from __future__ import annotations
@@ -15,14 +16,34 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 
-from asynccommit.commit.job.heartbeat import Heartbeats
+from asynccommit.commit.registry import Committer
 from asynccommit.runtime.loop_thread import submit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Holding:
-    heartbeats: Heartbeats
-    task: asyncio.Task[None]
+    committer: Committer
+    opened: AsyncExitStack
+    commits: bool = False
+    task: asyncio.Task[None] | None = None
+
+    async def hold(self, lives: Callable[[], bool]) -> None:
+        """Send heartbeats until the job or the session ends, then close the store.
+
+        Whoever commits the job meanwhile closes it.
+        """
+        heartbeats = self.committer.heartbeats
+        assert heartbeats is not None
+        try:
+            heartbeats.start(lives)
+            try:
+                await heartbeats.wait()
+            finally:
+                await heartbeats.stop()
+            await heartbeats.say_ended()  # the session has ended but not the job
+        finally:
+            if not self.commits:
+                await self.opened.aclose()
 
 
 _jobs: dict[str, _Holding] = {}
@@ -30,32 +51,40 @@ _ended_by = 0
 
 
 def begin(
-    key: str, heartbeats: Heartbeats, opened: AsyncExitStack, lives: Callable[[], bool]
+    key: str, committer: Committer, opened: AsyncExitStack, lives: Callable[[], bool]
 ) -> None:
     """Send heartbeats for a job until it ends.
 
     Args:
         key: names the job in this process.
-        heartbeats: the job's sender of heartbeats.
+        committer: of the job, with its sender of heartbeats.
         opened: holds the store, and is closed afterwards.
         lives: returns whether the session lives; called in a thread before each sign.
     """
     _end_all_at_exit()
-    _jobs[key] = _Holding(heartbeats, asyncio.create_task(_hold(heartbeats, opened, lives)))
+    holding = _jobs[key] = _Holding(committer, opened)
+    holding.task = asyncio.create_task(holding.hold(lives))
 
 
-def heartbeats_of(key: str) -> Heartbeats | None:
-    """Return the sender of heartbeats for a job, or ``None``."""
+def committer_of(key: str) -> Committer | None:
+    """Return the open committer of a job, or ``None``.
+
+    It stays open until ``end``.
+    """
     holding = _jobs.get(key)
-    return None if holding is None else holding.heartbeats
+    if holding is None or holding.task is None or holding.task.done():
+        return None
+    holding.commits = True
+    return holding.committer
 
 
 async def end(key: str) -> None:
-    """Stop sending heartbeats for a job."""
+    """Stop sending heartbeats for a job, and close its committer."""
     holding = _jobs.pop(key, None)
-    if holding is not None:
+    if holding is not None and holding.task is not None:
         holding.task.cancel()
         await asyncio.wait([holding.task])
+        await holding.opened.aclose()
 
 
 def _end_all_at_exit() -> None:
@@ -75,18 +104,9 @@ def _end_all(process: int) -> None:
 
 
 async def _end_each() -> None:
-    for key in list(_jobs):
-        await end(key)
-
-
-async def _hold(heartbeats: Heartbeats, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
-    async with opened:
-        heartbeats.start(lives)
-        try:
-            await heartbeats.wait()
-        finally:
-            await heartbeats.stop()
-        await heartbeats.say_ended()  # the session has ended but not the job
+    for key, holding in list(_jobs.items()):
+        if not holding.commits:  # a commit ends its job itself
+            await end(key)
 
 
 if hasattr(os, "register_at_fork"):

@@ -15,9 +15,10 @@ import pytest
 from asynccommit import sync
 from asynccommit.errors import CommitError
 from asynccommit.results import JobReport
-from asynccommit.spark import bridge
+from asynccommit.spark import bridge, heartbeat
 from asynccommit.spark.bridge import Bridge
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, running_gcs_emulator
 
 
 def request(dest: Path, job_id: str = "job-1", **more: Any) -> str:
@@ -315,6 +316,44 @@ async def test_a_check_needs_credentials_that_work(adls_emulator: AdlsEmulator) 
     assert not reply["ok"]
     assert "AuthenticationFailed" in reply["error"]
     assert wrong not in reply["error"]
+
+
+def _layouts(emulator: GcsEmulator) -> int:
+    return emulator.weather.requests["layout"]
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_a_job_opens_its_store_once(background: bool) -> None:
+    """Heartbeats and commit use the store of the check; a new one would ask for the layout."""
+    with running_gcs_emulator(buckets=["data"]) as emulator:
+        storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
+        with sync.open_store("gs://data/t", storage_options=storage) as store:
+            store.make_directories(["/t/_temporary/job-1/00/manifests"])
+        with sync.task("gs://data/t", "job-1", 0, storage_options=storage) as task:
+            task.put("p=1/part-0.txt", b"one")
+        assert task.commit is not None
+        asked: dict[str, Any] = {
+            "version": 1,
+            "dest": "gs://data/t",
+            "jobId": "job-1",
+            "attempt": 0,
+            "overwrite": [],
+            "storage": storage,
+            "conf": {} if background else {"spark.asynccommit.cleanup": "wait"},
+        }
+        before = emulator.do(_layouts)
+        opened = Bridge()
+        replies = [
+            opened.apply(json.dumps({**asked, **more}))
+            for more in ({"what": "check", "tasks": []}, {"tasks": [task.commit.to_json()]})
+        ]
+        assert [json.loads(reply)["ok"] for reply in replies] == [True, True]
+        sync.wait_for_cleanup()
+        assert emulator.do(_layouts) == before + 1
+        assert heartbeat.committer_of("gs://data/t job-1 0") is None
+        with sync.open_store("gs://data/t", storage_options=storage) as store:
+            names = [info.path for info in store.list_tree("/t")]
+        assert names == ["/t/_SUCCESS", "/t/p=1/part-0.txt"]
 
 
 def test_a_job_that_another_process_has_set_up_is_told_apart(tmp_path: Path) -> None:
