@@ -286,7 +286,13 @@ async def _add_buckets(
 ) -> None:
     folder = files[0].path.rpartition("/")[0]
     model, numbers = wanted
-    paths = [f"{folder}/{model._replace(copy='').of_task(number)}" for number in numbers]
+    names = [model._replace(copy="").of_task(number) for number in numbers]
+    for name, number in zip(names, numbers, strict=True):
+        made = parse_name(name, reading.rules)
+        if made is None or made.copy or int(made.task) != number:
+            text = f"Hive would not read {name} as bucket {number}; let Hive write the bucket"
+            raise ManifestError(folder, text)
+    paths = [f"{folder}/{name}" for name in names]
     data = empty_file(paths[0], await _beside(store, files, reading), reading.format)
     found.missing.update(dict.fromkeys(paths, data))
 

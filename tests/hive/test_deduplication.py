@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asynccommit.errors import ManifestError, NotFoundError, OptionError
@@ -539,6 +539,7 @@ def test_any_table(sizes: dict[str, int]) -> None:
     st.booleans(),
     st.sampled_from([0, 3]),
 )
+@example({"(": 1, "0_copy_1_copy_1": 0}, HiveRules.TWO, False, 3)
 def test_any_names(sizes: dict[str, int], rules: HiveRules, force: bool, buckets: int) -> None:
     """Of whatever names, nothing is lost but what is said, and what stays is of the same task."""
 

@@ -132,19 +132,21 @@ def objects_of(service: GcsService, path: str) -> dict[str, bytes]:
     }
 
 
-_MANIFEST = re.compile(r"_temporary/[^/]+/\d\d/manifests/[^/]+-manifest\.json").fullmatch
+_SENT_AGAIN = re.compile(
+    r"_temporary/[^/]+/\d\d/(manifests/[^/]+-manifest\.json|claims/[^/]+)"
+).fullmatch
 
 
 def check(files: Mapping[str, bytes], size: Size, *, late: bool = False) -> None:
     """Assert that every file of a job is there, whole, and nothing else but its marker.
 
     What took effect when all was over is rubbish below ``_temporary``: a temporary file, what an
-    owner said of the commit, and, where no missing directory keeps it out (``late``), a manifest
-    that was sent again. Nobody reads it.
+    owner said of the commit, and, where no missing directory keeps it out (``late``), a manifest or
+    a task's claim that was sent again. Nobody reads it.
     """
     words = words_of({f"/{name}": Item(data) for name, data in files.items()})
     rubbish = {name for name in files if is_temporary(name) or f"/{name}" in words}
-    rubbish |= {name for name in files if late and _MANIFEST(name)}
+    rubbish |= {name for name in files if late and _SENT_AGAIN(name)}
     wanted = {name: name.encode() for task in range(size.tasks) for name in size.names(task)}
     there = {name: data for name, data in files.items() if name not in {*rubbish, SUCCESS}}
 
