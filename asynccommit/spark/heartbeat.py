@@ -1,4 +1,4 @@
-"""Heartbeats of Spark's jobs, sent by the driver's Python, and the open committers of these jobs.
+"""Heartbeats and open committers of Spark's jobs, in the driver's Python.
 
 The heartbeat runs on the engine's event loop. It ends with the job, with the session and with this
 process; a forked child does not send it. The committer that sends it also commits the job, so that
@@ -28,7 +28,7 @@ class _Holding:
     task: asyncio.Task[None] | None = None
 
     async def hold(self, lives: Callable[[], bool]) -> None:
-        """Send heartbeats until the job or the session ends, then close the store.
+        """Send heartbeats until job or session end, then close the store.
 
         Whoever commits the job meanwhile closes it.
         """
