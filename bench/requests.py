@@ -21,6 +21,8 @@ from tests.support.round_trips import ANSWER, MeasuredJob, MeasuredUploads
 
 SHAPES = ((1, 1, 1), (20, 4, 5), (200, 8, 10))
 """Files, tasks and partitions of the jobs."""
+FILES, DIRECTORIES = 100_000, 1_000
+"""A task that fills new directories, which are moved as they are."""
 TARGETS = {"adls": (28, 14, 9), "gcs": (None, None, 16)}
 """Requests, round trips, and round trips to ``_SUCCESS`` that a job of one file should take."""
 
@@ -51,6 +53,7 @@ def run() -> dict[str, Any]:
         rows.append(_renames("adls", files, MeasuredJob(), tasks, partitions))
         rows += [_bucket(store, files, tasks, partitions) for store in ("gcs", "gcs-hns")]
         rows.append(_renames("s3", files, MeasuredUploads(), tasks, partitions))
+    rows.append(_renames("adls", FILES, MeasuredJob(), 1, DIRECTORIES))
     order = [row.store for row in rows]
     rows.sort(key=lambda row: (order.index(row.store), row.files))
     return {"latency": ANSWER, "targets": TARGETS, "rows": [asdict(row) for row in rows]}

@@ -13,8 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from asynccommit.commit.by_rename import rename_directories
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, StoreError
 from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.testing.models.crashes import Crash, Suspension, When
@@ -215,6 +218,19 @@ async def zombie(story: Story) -> None:
         await until_death(who, attempt())
 
 
+async def straggler(story: Story, rng: random.Random) -> None:
+    """Add files to directories of committed task attempts, at any time."""
+    sources = [task.attempt_id for task in story.tasks]
+    who = story.driver("straggler")
+    for number in range(rng.randint(0, 4)):
+        await asyncio.sleep(rng.choice([0.1, 1.0, 10.0, LEASE]) * rng.random())
+        base = who.job.layout.task_attempt_dir(rng.choice(sources))
+        place = rng.choice(["day=1", "day=2", "new/deep"])
+        with suppress(CommitError, StoreError):
+            await who.store.put(f"{base}/{place}/straggler-{number}", ZOMBIE)
+            story.note(f"a straggler wrote to {base}/{place}")
+
+
 async def late_uploads(story: Story, rng: random.Random) -> None:
     """Let uploads of the tasks come once more, whatever has become of their files meanwhile."""
     place = f"{JOB_DIR}/00/tasks/"
@@ -352,7 +368,18 @@ def _marker(story: Story, tree: Tree, committed: bool) -> list[str]:
 
 
 async def tell(seed: int, kind: str = "adls") -> Story:
-    """Let one seed happen in a world, to the end of every straggler and every late request."""
+    """Let one seed happen in a world, to the end of every straggler and every late request.
+
+    In every second one directories are moved as they are, however few files they have.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 2:
+            patch.setattr(rename_directories, "LEAST", -1_000)
+            patch.setattr(rename_directories, "WORTH", 0)
+        return await _tell(seed, kind)
+
+
+async def _tell(seed: int, kind: str) -> Story:
     story = await begin(seed, kind)
     second = await add_second_job(story)
     story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng))
@@ -365,6 +392,8 @@ async def tell(seed: int, kind: str = "adls") -> Story:
         acts.append(second)
     if kind in GCS:
         acts.append(late_uploads(story, random.Random(f"late {seed}")))
+    elif story.scenario.messages:
+        acts.append(straggler(story, random.Random(f"straggler {seed}")))
     async with asyncio.timeout(FOREVER):
         await asyncio.gather(*acts)
         await finish(story)

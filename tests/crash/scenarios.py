@@ -116,6 +116,18 @@ UNTAGGED = Scenario(
     messages=False,
 )
 
+DIRECTORIES = Scenario(
+    "directories",
+    (
+        {f"day=5/part-{n}": f"a{n}" for n in range(55)}
+        | {f"day=6/hour={n % 2}/part-{n}": f"b{n}" for n in range(55)}
+        | {"day=1/part-0": "c", "day=6/nothing/": ""},
+        {"day=5/part-100": "d", "day=6/hour=0/part-100": "e"},
+    ),
+    {**OLD, **OTHERS},
+)
+"""A job that moves two directories of a task as they are."""
+
 SCENARIOS = (
     SMALLEST,
     FRESH,

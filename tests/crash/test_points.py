@@ -18,6 +18,7 @@ from tests.crash.recovery import Hand, Job, places, ready, state, until_death
 from tests.crash.scenarios import (
     ABSOLUTE,
     APPEND,
+    DIRECTORIES,
     FRESH,
     IN_THE_WAY,
     REPLACE_PARTITIONS,
@@ -30,7 +31,16 @@ from tests.crash.worlds import GCS, KINDS
 from tests.support.crashes import LocalWorld, ModelWorld
 from tests.support.selection import amount
 
-ON_DISK = (FRESH, APPEND, REPLACE_TABLE, REPLACE_PARTITIONS, IN_THE_WAY, ABSOLUTE, UNTAGGED)
+ON_DISK = (
+    FRESH,
+    APPEND,
+    DIRECTORIES,
+    REPLACE_TABLE,
+    REPLACE_PARTITIONS,
+    IN_THE_WAY,
+    ABSOLUTE,
+    UNTAGGED,
+)
 LATE_ONES = (SMALLEST, REPLACE_PARTITIONS, IN_THE_WAY)
 ACTS = ("resume", "commit", "rollback")
 LATE = 50.0
@@ -114,7 +124,7 @@ async def points(
 @pytest.mark.more
 @pytest.mark.sample(7)
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, DIRECTORIES], ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     """Resumed, it ends as undisturbed; rolled back, as before; twice is once."""
     assert run_virtual(points(scenario, "adls", [act])) == []
@@ -163,6 +173,14 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
 def test_a_write_that_comes_late(scenario: Scenario, kind: str, act: str) -> None:
     """What a dead process has sent, and the store does late, changes nothing any more."""
     assert run_virtual(late_points(scenario, kind, act)) == []
+
+
+@pytest.mark.more
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+def test_a_late_move_of_a_directory(act: str) -> None:
+    """The move of a directory that a dead process has sent comes late, and changes nothing."""
+    assert run_virtual(late_points(DIRECTORIES, "adls", act)) == []
 
 
 async def crashed_twice(
@@ -220,7 +238,7 @@ def test_a_second_crash_at_every_write(first: str) -> None:
 @pytest.mark.more
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
-@pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
+@pytest.mark.parametrize("scenario", [*SCENARIOS[1:], DIRECTORIES], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     """The same for jobs with more in them, for crashes drawn with a fixed seed."""
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,6 +82,26 @@ class Faults:
     def count(self, name: str) -> int:
         """Return how many requests of one kind were seen."""
         return sum(op.name == name for op in self.seen)
+
+
+class Before:
+    """A policy that does something once, before the first request of a kind to some path."""
+
+    def __init__(self, name: str, match: str, act: Callable[[], Awaitable[Any]]) -> None:
+        self._name, self._match = name, match
+        self._act: Callable[[], Awaitable[Any]] | None = act
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def around(op: Op) -> Any:
+            asked = op.name == self._name and self._match in " ".join(map(str, op.args[:2]))
+            if asked and self._act is not None:
+                act, self._act = self._act, None
+                await act()
+            return await call(op)
+
+        return around
 
 
 class Apart:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
@@ -24,7 +24,7 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.parts import Part
-from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
+from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, Process, Suspension
@@ -489,22 +489,3 @@ def alone(scenario: Scenario, **rules: Any) -> tuple[World, list[TaskCommit]]:
     for path, text in scenario.before.items():
         world.place(path, text)
     return world, run_tasks(world, scenario)
-
-
-class Before:
-    """A policy that does something before the first request of one kind to a path."""
-
-    def __init__(self, name: str, path: str, act: Callable[[], Awaitable[Any]]) -> None:
-        self.name, self.path, self.act = name, path, act
-        self.done = False
-
-    def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
-
-        async def around(op: Op) -> Any:
-            if op.name == self.name and op.path == self.path and not self.done:
-                self.done = True
-                await self.act()
-            return await call(op)
-
-        return around

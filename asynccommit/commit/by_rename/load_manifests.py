@@ -6,6 +6,7 @@ overwritten by a late loser is not used, the authorised attempt's directory is r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class LoadedManifests:
         old: every file that will be replaced, from preflight or the saved plan.
         directories: every directory that must exist, and their parents.
         parents: the directories that files go to.
-        sources: the directories that files come from.
+        sources: the directories that files come from, with the number of files.
         origins: fingerprints of the sources.
         dests: fingerprints of the destinations.
         outcome: fingerprints of (destination, size) or (destination, size, what lasts of the etag).
@@ -53,8 +54,6 @@ class LoadedManifests:
         manifests: path -> etag of those that were read; of tasks' directories, where those count.
         setup_id: the id of the setup of the job whose manifests they are, if it left one.
         longest: letters of the longest path.
-        counts: source directory -> number of files, for directories whose listing is complete.
-        contents: source directory -> one fingerprint of these files, with sizes and etags.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -66,7 +65,7 @@ class LoadedManifests:
         self.outcome = Fingerprints(directory)
         self.directories: set[str] = set()
         self.parents: set[str] = set()
-        self.sources: set[str] = set()
+        self.sources = Counter[str]()
         self.tasks: dict[str, str] = {}
         self.digests: dict[str, str] = {}
         self.ignored: list[str] = []
@@ -76,8 +75,6 @@ class LoadedManifests:
         self.manifests: dict[str, str | None] = {}
         self.setup_id: str | None = None
         self.longest = 0
-        self.counts: dict[str, int] = {}
-        self.contents: dict[str, int] = {}
         self._lasting = traits.lasting
         self._tagged = 0
 
@@ -108,7 +105,7 @@ class LoadedManifests:
         self.dests.add(dests)
         self.outcome.add(map(_identity, dests, sizes, lasting))
         self.parents.update({dest.rpartition("/")[0] for dest in dests})
-        self.sources.update({source.rpartition("/")[0] for source in sources})
+        self.sources.update(source.rpartition("/")[0] for source in sources)
         self.directories.update(directories)
         await self.spill.append(entries)
 

@@ -13,7 +13,6 @@ from asynccommit.commit.by_rename.load_manifests import LoadedManifests, by_task
 from asynccommit.commit.by_rename.scan_task import TaskFiles, refuse_reserved, scan_task_attempt
 from asynccommit.commit.by_rename.shared_directories import identity_of
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.job.messages import tell_of_no_file
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_file_output import job_of_task
@@ -144,11 +143,6 @@ async def _take(
     refuse_reserved(run, found, base)
     loaded.tasks[task_id] = task_id if message is None else message.attempt_id
     loaded.digests[task_id] = said
-    for entry in found.files:
-        parent = entry.source.rpartition("/")[0]
-        loaded.counts[parent] = loaded.counts.get(parent, 0) + 1
-        known = fingerprint((entry.source, entry.size, entry.etag))
-        loaded.contents[parent] = loaded.contents.get(parent, 0) ^ known
     await loaded.add(found.files, list(found.directories))
     run.meter.step()
 

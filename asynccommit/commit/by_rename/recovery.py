@@ -16,6 +16,7 @@ from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.plan_file import load_plan
 from asynccommit.commit.by_rename.reconcile import reconcile
 from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
+from asynccommit.commit.by_rename.rename_directories import put_back
 from asynccommit.commit.by_rename.rollback import roll_back
 from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.status import CommitState
@@ -76,6 +77,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
 
 
 async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> Info | None:
+    await put_back(run, plan)
     settled = await reconcile(run, plan)
     if not settled:
         await look_before_going_on(run, plan, record)
@@ -118,6 +120,7 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
     if not done:
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
+            await put_back(run, plan)
             undone = await roll_back(run, plan)
         await close_place(run, Ending.ROLLBACK)
     await clean_up_rolled_back(run)

@@ -67,7 +67,7 @@ async def refuse_unfit_sources(
             except NotFoundError:
                 return  # the rename, or the check of the sources, names what is missing
 
-        await for_each(sorted(above | unread), look, workers=run.workers)
+        await for_each(sorted(above.union(unread)), look, workers=run.workers)
         await _refuse_odd(run, loaded, odd, needed)
         if unread and not adopt:
             await _refuse_lost(run, loaded, found)

@@ -34,7 +34,7 @@ from asynccommit.results import State
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.urls import Address
-from tests.support.faults import Fault, Faults
+from tests.support.faults import Before, Fault, Faults
 from tests.support.jobs import HOST, JOB, ids, run_task, visible, write
 
 OTHER = "task_202601010000_0002_m_000000"
@@ -289,25 +289,6 @@ async def test_a_directory_that_is_there_is_merged(tmp_path: Path) -> None:
         f"{tmp_path}/{name}" for name in ["_SUCCESS", "day=1/hour=1", "day=1/new"]
     )
     assert visible(tmp_path) == {**deep, "day=1/new": "n", "day=1/old": "old"}
-
-
-class Before:
-    """A policy that does something just before the first request of a kind."""
-
-    def __init__(self, name: str, match: str, act: Any) -> None:
-        self._name, self._match, self._act = name, match, act
-
-    def around(self, call: Any) -> Any:
-        """See ``Policy.around``."""
-
-        async def first(op: Any) -> Any:
-            if op.name == self._name and self._match in " ".join(map(str, op.args[:2])):
-                act, self._act = self._act, None
-                if act is not None:
-                    await act()
-            return await call(op)
-
-        return first
 
 
 async def test_a_stranger_in_a_directory_is_not_published(tmp_path: Path) -> None:

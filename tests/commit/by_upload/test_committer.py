@@ -34,13 +34,12 @@ from asynccommit.options.uploads import UploadOptions
 from asynccommit.results import State
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.testing.models.s3.objects import CompletedPart
-from tests.support.faults import Fault, Faults
+from tests.support.faults import Before, Fault, Faults
 from tests.support.upload_jobs import (
     BESIDE,
     JOB,
     OTHER,
     ROOT,
-    Before,
     Scenario,
     World,
     alone,

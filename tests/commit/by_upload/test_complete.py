@@ -16,8 +16,8 @@ from asynccommit.errors import (
 from asynccommit.options.job import Mode
 from asynccommit.stores.parts import Part
 from asynccommit.testing.models.s3.objects import CompletedPart
-from tests.support.faults import Fault, Faults
-from tests.support.upload_jobs import ROOT, Before, Scenario, World, alone, commit_task, committer
+from tests.support.faults import Before, Fault, Faults
+from tests.support.upload_jobs import ROOT, Scenario, World, alone, commit_task, committer
 
 PLAIN = Scenario("plain", ({"a": "a", "p=1/b": "hello"},))
 

@@ -6,8 +6,8 @@ import pytest
 
 from asynccommit.errors import OutcomeUnknownError
 from tests.crash.test_uploads_points import MARKER
-from tests.support.faults import Fault, Faults
-from tests.support.upload_jobs import JOB, ROOT, Before, Scenario, alone, committer
+from tests.support.faults import Before, Fault, Faults
+from tests.support.upload_jobs import JOB, ROOT, Scenario, alone, committer
 
 PLAIN = Scenario("plain", ({"a": "a"},))
 

@@ -8,8 +8,8 @@ import pytest
 
 from asynccommit.errors import CommitError, OutcomeUnknownError, OwnedError, PreflightError
 from asynccommit.formats.commit_record import ABORTED
-from tests.support.faults import Fault, Faults
-from tests.support.upload_jobs import Before, Scenario, World, alone, committer
+from tests.support.faults import Before, Fault, Faults
+from tests.support.upload_jobs import Scenario, World, alone, committer
 
 PLAIN = Scenario("plain", ({"a": "a"}, {"p=1/b": "b"}))
 RECORD = PLAIN.layout().record
