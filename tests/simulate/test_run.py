@@ -68,7 +68,7 @@ def test_few_in_flight_bound_the_rate() -> None:
 def test_a_limit_is_met() -> None:
     """Above the limit requests are refused, waited for, and done in the end."""
     climate = Climate((), Latency(first=0.01), RequestLimit(500, 50))
-    figures = run_commit(Setup(files=3_000, tasks=6, partitions=4, climate=climate))
+    figures = run_commit(Setup(files=3_000, tasks=6, partitions=1_500, climate=climate))
 
     assert figures.struck["limit"] == figures.refused > 0
     assert figures.waited["rate"] > 0

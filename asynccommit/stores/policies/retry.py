@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asynccommit.errors import (
+    ExistsError,
     NotFoundError,
     OutcomeUnknownError,
     StoreError,
@@ -124,6 +125,8 @@ class Retry:
                         return None
                     if op.name in _UPLOADS:
                         raise
+                if lost and op.name in _DELETES and isinstance(answer, ExistsError):
+                    raise  # the directory is not empty, so neither request has deleted it
                 error = answer
                 break
             self._answered = True

@@ -107,6 +107,16 @@ async def test_that_an_upload_is_gone_is_the_truth(clock: Clock, op: Op) -> None
         await timed(clock, 1.0).around(Answers(LOST, THROTTLED, NOT_FOUND))(op)
 
 
+@pytest.mark.parametrize("op", [delete, delete_tree])
+async def test_a_directory_that_is_not_empty_was_not_deleted(
+    clock: Clock, op: Callable[[], Op]
+) -> None:
+    """After a lost response too: neither request has deleted it, and neither will."""
+    full = ExistsError("delete", "/a", "the directory is not empty")
+    with pytest.raises(ExistsError):
+        await timed(clock, 1.0).around(Answers(LOST, THROTTLED, full))(op())
+
+
 async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock) -> None:
     """A refusal deleted nothing, so nothing there is the true answer."""
     call = timed(clock, 1.0).around(Answers(UNAVAILABLE, NOT_FOUND))
