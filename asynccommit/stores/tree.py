@@ -120,9 +120,10 @@ async def remove_tree(store: Store, path: str) -> None:
     if store.traits.recursive_delete:
         await store.delete_tree(path)
         return
-    if await remove_below(store, path):
-        with suppress(NotFoundError, ExistsError):
-            await remove_directory(store, path)
+    if await remove_below(store, path, itself=not store.traits.atomic_directory_rename):
+        if store.traits.atomic_directory_rename:
+            with suppress(NotFoundError, ExistsError):
+                await remove_directory(store, path)
         return
     try:
         await remove_directory(store, path)
@@ -131,7 +132,7 @@ async def remove_tree(store: Store, path: str) -> None:
 
 
 async def remove_below(
-    store: Store, path: str, keep: Callable[[Info], bool] = lambda _: False
+    store: Store, path: str, keep: Callable[[Info], bool] = lambda _: False, *, itself: bool = False
 ) -> int:
     """Delete everything below ``path``, where the store lists so.
 
@@ -139,6 +140,7 @@ async def remove_below(
         store: a ``BulkStore``.
         path: the directory.
         keep: returns true for entries to keep.
+        itself: delete the object that stands for the directory, too, if there was anything below.
 
     Returns the number of deleted entries. Entries that others delete or replace meanwhile are
     ignored.
@@ -156,6 +158,8 @@ async def remove_below(
             while len(batch) >= most:
                 yield batch[:most]
                 del batch[:most]
+        if itself and found:
+            batch.append(Info(path, Kind.DIRECTORY))
         if batch:
             yield batch
 

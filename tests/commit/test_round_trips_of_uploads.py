@@ -15,9 +15,9 @@ from tests.support.round_trips import Cost, MeasuredUploads
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (8, 8), (38, 33), 14),
-        (20, 4, 5, (12, 8), (64, 33), 14),
-        (200, 8, 10, (32, 9), (253, 42), 19),
+        (1, 1, 1, (5, 5), (28, 23), 14),
+        (20, 4, 5, (5, 5), (54, 23), 14),
+        (200, 8, 10, (5, 5), (243, 33), 20),
     ],
 )
 def test_the_budget_of_a_job_of_uploads(
@@ -26,6 +26,17 @@ def test_the_budget_of_a_job_of_uploads(
     """Requests and round trips of a task commit and a job commit, and to ``_SUCCESS``."""
 
     assert run_virtual(MeasuredUploads().run(files, tasks, partitions)) == (task, job, visible)
+
+
+def test_the_budget_of_a_write_of_one_file() -> None:
+    """Requests of setting up, writing and committing a job of one file."""
+
+    async def measure() -> int:
+        measured = MeasuredUploads()
+        await measured.run(1, 1, 1)
+        return len(measured.weather.seen)
+
+    assert run_virtual(measure()) == 55
 
 
 def test_the_budget_of_a_setup_for_uploads() -> None:

@@ -6,14 +6,20 @@ process therefore finds either that the commit is decided, or that there is no s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from typing import cast
 
 from asynccommit.commit.by_upload.backups import drop_copies
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.late_tasks import wait_for_late
 from asynccommit.commit.by_upload.outcome import is_held
-from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_closed
+from asynccommit.commit.by_upload.status import (
+    attempts_among,
+    attempts_of,
+    begun_attempts,
+    is_closed,
+)
 from asynccommit.commit.by_upload.sweep import Sweeper, Swept, sweep
 from asynccommit.commit.job.cleanup import CleanupResult, see_left
 from asynccommit.commit.job.paths import within
@@ -21,7 +27,7 @@ from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, St
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Info
+from asynccommit.stores.base import BulkStore, Info, Kind, Page, Store
 from asynccommit.stores.tree import (
     list_if_there,
     remove_below,
@@ -74,19 +80,38 @@ async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
     another attempt whose commit has begun, keeps all its files. A file that names uploads is
     deleted after the uploads have ended, and only in the listed version.
     """
-    found = False
-    if await is_held(run):
+    if run.uses_temporary and await is_held(run):
         await _delete_scratch(run)
-    for layout in await attempts_of(run):
+    found = await _delete_attempts(run, sweeper)
+    await _remove_empty(run)
+    if run.uses_temporary:
+        await _remove_temporary(run)
+    return CleanupResult.DELETED if found else CleanupResult.NOTHING
+
+
+async def _delete_attempts(run: UploadContext, sweeper: Sweeper) -> bool:
+    """Delete the files of all attempts; return whether there were any."""
+    found, first = False, await _first_page(run)
+    if first is None:
+        attempts = await attempts_of(run)
+    else:
+        attempts = attempts_among(run.layout, first.entries)
+    for layout in attempts:
         if layout.attempt == run.layout.attempt:
-            found |= await _delete_attempt(run, sweeper)
+            found |= await _delete_attempt(run, sweeper, first)
             continue
         other = run.of_attempt(layout)
         if await _close_one(other):
             found |= await _delete_attempt(other, sweeper.of(other))
-    await _remove_empty(run)
-    await _remove_temporary(run)
-    return CleanupResult.DELETED if found else CleanupResult.NOTHING
+    return found
+
+
+async def _first_page(run: UploadContext) -> Page | None:
+    """Return what all attempts hold, if one request lists it."""
+    if not run.pending.traits.bulk_delete:
+        return None
+    page = await cast(BulkStore, run.pending).list_tree(run.layout.attempts_dir)
+    return page if page.token is None else None
 
 
 async def _delete_scratch(run: UploadContext) -> None:
@@ -105,32 +130,37 @@ async def _remove_temporary(run: UploadContext) -> None:
         run.warn(f"an empty {run.layout.temporary} remains: {error}")
 
 
-async def _delete_attempt(run: UploadContext, sweeper: Sweeper) -> bool:
-    """Delete the files of an attempt: last the record, then the outcome."""
-    found, held = False, await is_held(run)
+async def _delete_attempt(run: UploadContext, sweeper: Sweeper, first: Page | None = None) -> bool:
+    """Delete the files of an attempt: last the record, then the outcome.
+
+    ``first`` is a listing of all attempts.
+    """
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
-    if run.identity.commit_id and not (held and below):
+    held = (below and first is not None) or await is_held(run)
+    # A task reads the living file, and its intents, after it has recorded what
+    # it has begun. The first round deletes them: the second finds what the task did not undo.
+    most = await _delete_most(run, sweeper, first) if held else None
+    if run.identity.commit_id and not (below and most is not None):
         await drop_copies(run)
-    if held:
-        # A task reads the living file, and its intents, after it has recorded what
-        # it has begun. The first round deletes them: the second finds what the task did not undo.
-        found = await _delete_most(run, sweeper)
-        found |= await _delete_most(run, sweeper)
+    found = bool(most)
+    if most is not None:
+        found |= bool(await _delete_most(run, sweeper))
         if not run.identity.commit_id:
-            found |= await wait_for_late(run, sweeper, lambda: _delete_most(run, sweeper))
+            found |= await wait_for_late(run, sweeper, lambda: _deletes(run, sweeper))
         found |= await _remove_record(run)
-    if run.identity.commit_id:
+    if run.identity.commit_id and not run.pending.traits.bulk_delete:
         await _delete_own(run)
     return found
+
+
+async def _deletes(run: UploadContext, sweeper: Sweeper) -> bool:
+    return bool(await _delete_most(run, sweeper))
 
 
 async def _delete_own(run: UploadContext) -> None:
     """Delete the files that only this commit can have written."""
     last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
-    if last and run.pending.traits.bulk_delete:
-        await remove_files(run.pending, last)
-    elif last:
-        await for_each(last, lambda info: _remove_unchanged(run, info), workers=run.workers)
+    await for_each(last, lambda info: _remove_unchanged(run, info), workers=run.workers)
 
 
 def _is_own(run: UploadContext, info: Info) -> bool:
@@ -166,7 +196,8 @@ async def _remove_record(run: UploadContext) -> bool:
         info = await run.pending.head(path)
     except NotFoundError:
         return False
-    if not await is_held(run):
+    known = info.etag is not None and info.etag == run.record_etag
+    if not known and not await is_held(run):
         return False
     if run.pending.traits.bulk_delete:
         await remove_files(run.pending, [info])
@@ -176,22 +207,26 @@ async def _remove_record(run: UploadContext) -> bool:
     return True
 
 
-async def _delete_most(run: UploadContext, sweeper: Sweeper) -> bool:
+async def _delete_most(
+    run: UploadContext, sweeper: Sweeper, first: Page | None = None
+) -> bool | None:
     """Delete the files of an attempt, except those with its commit's state.
 
     The object for the directory is deleted too: once the record is gone, no commit exists. The
-    record is read after the files to delete were listed.
+    record is read after the files to delete were listed; ``first`` is such a listing.
+
+    Returns whether there were any, and ``None`` if the record is no longer this commit's.
     """
     if not run.pending.traits.bulk_delete:
         return await _delete_walked(run, sweeper)
     store, layout = run.pending, run.layout
     found, directories = False, list[Info]()
-    async for page in tree_pages(store, layout.attempts_dir):
+    async for page in _pages(store, layout.attempts_dir, first):
         inside = [i for i in page if within(i.path, [layout.attempt_dir]) and not _stays(run, i)]
         directories += [info for info in inside if info.is_dir and info.etag is None]
         files = [info for info in inside if not info.is_dir or info.etag is not None]
         if files and not await _may_delete(run, sweeper, files):
-            return found
+            return None
         most = store.traits.bulk_delete
         batches = [files[at : at + most] for at in range(0, len(files), most)]
         await for_each(batches, lambda some: remove_files(store, some), workers=run.workers)
@@ -201,6 +236,14 @@ async def _delete_most(run: UploadContext, sweeper: Sweeper) -> bool:
     return found
 
 
+async def _pages(store: Store, path: str, first: Page | None) -> AsyncIterator[tuple[Info, ...]]:
+    if first is not None:
+        yield first.entries
+        return
+    async for page in tree_pages(store, path):
+        yield page
+
+
 async def _may_delete(run: UploadContext, sweeper: Sweeper, files: Sequence[Info]) -> bool:
     """Abort uploads that listed files name; return whether we own them still."""
     if not await is_held(run):
@@ -208,7 +251,7 @@ async def _may_delete(run: UploadContext, sweeper: Sweeper, files: Sequence[Info
     return not await sweeper.take(files) or await is_held(run)
 
 
-async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool:
+async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool | None:
     """Implement ``_delete_most`` for stores with real directories.
 
     These stores do not delete by etag.
@@ -219,8 +262,10 @@ async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool:
     except NotFoundError:
         return False
     files = [info for info in inside if not info.is_dir]
-    if not inside or not await _may_delete(run, sweeper, files):
-        return bool(inside)
+    if not inside:
+        return False
+    if not await _may_delete(run, sweeper, files):
+        return None
     await for_each(files, lambda info: _remove_unchanged(run, info), workers=run.workers)
     for info in sorted((i for i in inside if i.is_dir), key=lambda i: i.path, reverse=True):
         with suppress(NotFoundError, ExistsError):  # something was added to it
@@ -236,18 +281,10 @@ async def _remove_unchanged(run: UploadContext, info: Info) -> None:
 
 
 async def _remove_empty(run: UploadContext) -> None:
-    """Delete the directories of the job, if they contain no file."""
+    """Delete the last files of a commit, and the empty directories."""
     store, layout = run.pending, run.layout
     if store.traits.bulk_delete:
-        objects: list[Info] = []
-        async for page in tree_pages(store, layout.job_dir):
-            if any(not info.is_dir for info in page):
-                return
-            objects += [info for info in page if info.etag is not None]
-        if objects:
-            await remove_files(store, objects)
-        with suppress(NotFoundError, ExistsError):
-            await remove_directory(store, layout.job_dir)
+        await _remove_last(run)
         return
     path = layout.attempt_dir
     while within(path, [layout.job_dir]):
@@ -258,6 +295,26 @@ async def _remove_empty(run: UploadContext) -> None:
         except (ExistsError, PreconditionError):
             return
         path = path.rpartition("/")[0]
+
+
+async def _remove_last(run: UploadContext) -> None:
+    """Delete what is left where a directory is an object, which is gone with them."""
+    store, job_dir = run.pending, run.layout.job_dir
+    last, objects, empty = list[Info](), list[Info](), True
+    async for page in tree_pages(store, job_dir):
+        last += [info for info in page if _is_own(run, info)]
+        objects += [info for info in page if info.is_dir and info.etag is not None]
+        empty = empty and all(info.is_dir or _is_own(run, info) for info in page)
+    folders = store.traits.atomic_directory_rename
+    if empty:
+        last += objects
+        last += [] if folders else [Info(job_dir, Kind.DIRECTORY)]
+    most = store.traits.bulk_delete
+    for at in range(0, len(last), most):
+        await remove_files(store, last[at : at + most])
+    if empty and folders:
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(store, job_dir)
 
 
 # --- abort -----------------------------------------------------------------------------------

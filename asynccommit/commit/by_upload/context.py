@@ -24,11 +24,13 @@ class UploadContext(CommitContext):
     Attributes:
         keeps_copies: a rollback could not put back all copies, and they are not deleted.
         record_etag: the etag of this commit's record, once known.
+        uses_temporary: whether the job may have something in ``_temporary`` at the destination.
     """
 
     layout: UploadLayout
     keeps_copies: bool = False
     record_etag: str | None = None
+    uses_temporary: bool = True
 
     @property
     def store(self) -> MultipartStore:

@@ -140,14 +140,14 @@ class MagicCommitter(UploadCommitter):
         self, run: UploadContext, attempt_id: str
     ) -> tuple[list[PendingCommit], list[Failure]]:
         """Return the uploads of an attempt, and the failures to read them."""
-        base = self.layout.task_base(attempt_id)
+        base, files = self.layout.task_base(attempt_id), self._attempts.get(attempt_id)
         if self.options.uploads.in_memory:
-            files = self._attempts.get(attempt_id)
             if files is None:
                 text = "the task attempt was not set up in this process, or it is committed"
                 raise NotFoundError("list", base, text)
             return list(files.commits.values()), []
-        commits, unreadable, there = await load_pending(run, base, whole=True)
+        written = None if files is None else files.written
+        commits, unreadable, there = await load_pending(run, base, whole=True, written=written)
         if not there:
             text = "the task attempt does not exist, or it is committed"
             raise NotFoundError("list", base, text)

@@ -7,6 +7,7 @@ that is being aborted, each question is asked by itself, in the order that recov
 from __future__ import annotations
 
 from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.job.paths import within
 from asynccommit.commit.job.publisher import Inputs
 from asynccommit.commit.job.snapshot import Snapshot, take_snapshot, view
 from asynccommit.commit.layout import JOB_OWNER
@@ -36,7 +37,12 @@ async def look_ahead(run: UploadContext, inputs: Inputs) -> Store | None:
         listings=[layout.attempts_dir, layout.attempt_dir, *dest],
         files=[],
     )
-    return view(run.store, found) if _is_ordinary(found, layout) else None
+    if not _is_ordinary(found, layout):
+        return None
+    shown = found.listings.get(layout.dest.path)
+    copies_elsewhere = within(layout.aside_dir, [layout.attempt_dir])
+    run.uses_temporary = shown is None or layout.temporary in shown or not copies_elsewhere
+    return view(run.store, found)
 
 
 async def look_at_destination(run: UploadContext) -> Store | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from asynccommit.commit.by_upload.context import UploadContext, is_at_work, read_if_there
@@ -28,6 +28,7 @@ from asynccommit.formats.upload_record import (
 )
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there, list_if_there, tree_pages
 
 LONG = 3_600.0
@@ -214,10 +215,13 @@ async def begun_attempts(run: UploadContext) -> list[UploadLayout]:
 
 async def attempts_of(run: UploadContext) -> list[UploadLayout]:
     """Return every attempt of this job that has a directory."""
-    layout = run.layout
-    names = [
-        i.path.rpartition("/")[2] for i in await list_if_there(run.pending, layout.attempts_dir)
-    ]
+    return attempts_among(run.layout, await list_if_there(run.pending, run.layout.attempts_dir))
+
+
+def attempts_among(layout: UploadLayout, infos: Iterable[Info]) -> list[UploadLayout]:
+    """Return the attempts of a job that a listing shows."""
+    start = len(layout.attempts_dir) + 1
+    names = {info.path[start:].partition("/")[0] for info in infos}
     numbers = sorted({int(n) for n in names if n.isascii() and n.isdigit() and len(n) <= 4})
     return [layout.of_attempt(number) for number in numbers]
 

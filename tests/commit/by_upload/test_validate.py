@@ -41,5 +41,5 @@ async def test_how_often_a_partition_is_listed(old: str, listings: int) -> None:
 
     assert [listed.counts[place] for place in PLACES] == [listings] * 4
     assert stats.counts["complete_upload"].n == 12
-    # One for each set, and 33 whatever the job writes.
-    assert stats.n == 12 + 4 * listings + 3 + 33
+    # One for each set, and 23 whatever the job writes.
+    assert stats.n == 12 + 4 * listings + 3 + 23

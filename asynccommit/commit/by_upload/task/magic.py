@@ -29,6 +29,8 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, remove_file, tree_pages
 
+Written = dict[str, tuple[str | None, PendingCommit]]
+
 
 class MagicFiles:
     """The files that one task attempt writes in this process.
@@ -41,10 +43,12 @@ class MagicFiles:
 
     Attributes:
         commits: closed files, if the task keeps them in memory.
+        written: path of each ``.pending`` file -> its etag and content.
     """
 
     def __init__(self, run: UploadContext, attempt_id: str, base: str, slots: Slots) -> None:
         self.commits: dict[str, PendingCommit] = {}
+        self.written: Written = {}
         self._run = run
         self._attempt_id = attempt_id
         self._base = base
@@ -126,7 +130,8 @@ class MagicFiles:
         run, data = self._run, encode_pending(commit, self._run.options.uploads.etags)
         try:
             await run.store.put_marker(path, marker_metadata(commit.length))
-            await run.store.put(pending_path(path), data)
+            there = await run.store.put(pending_path(path), data)
+            self.written[pending_path(path)] = there.etag, commit
         except BaseException:  # it may be there all the same, and name an upload that is aborted
             with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True), suppress(StoreError):
                 await remove_file(run.store, pending_path(path))
@@ -154,27 +159,33 @@ def refuse_name(name: str) -> None:
 
 
 async def load_pending(
-    run: UploadContext, base: str, *, whole: bool = False
+    run: UploadContext, base: str, *, whole: bool = False, written: Written | None = None
 ) -> tuple[list[PendingCommit], list[Failure], bool]:
     """Read all ``.pending`` files below a magic directory, whoever wrote them.
 
     With ``whole`` a file with data counts as unreadable: a client without magic support wrote it,
-    so it would not be committed.
+    so it would not be committed. ``written`` are files of this process; one that still has its etag
+    is not read.
 
     Returns their content, the unreadable files with reasons, and whether the directory exists.
     Raises ``StoreError`` if it cannot be listed.
     """
-    paths, there = list[str](), False
+    found, there = list[Info](), False
     failures: list[Failure] = []
     async for page in tree_pages(run.store, base):
         there = there or bool(page)
-        paths += [info.path for info in page if _is_pending(info.path)]
+        found += [info for info in page if _is_pending(info.path)]
         failures += [_misplaced(info.path) for info in page if whole and _has_data(info)]
     if not there:
         return [], [], await is_there(run.store, base)
     commits: list[PendingCommit] = []
 
-    async def read(path: str) -> None:
+    async def read(info: Info) -> None:
+        etag, known = (written or {}).get(info.path, (None, None))
+        if known is not None and etag is not None and etag == info.etag:
+            commits.append(known)
+            return
+        path = info.path
         try:
             commit = decode_pending(await run.store.get(path, MAX_PENDING_BYTES), path)
             check_place(run, commit, path)
@@ -182,7 +193,7 @@ async def load_pending(
         except (StoreError, ManifestError) as error:
             failures.append((path, error))
 
-    await for_each(paths, read, workers=run.workers)
+    await for_each(found, read, workers=run.workers)
     return sorted(commits, key=lambda commit: commit.key), failures, there
 
 
