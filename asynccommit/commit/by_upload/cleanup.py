@@ -298,7 +298,7 @@ async def _remove_empty(run: UploadContext) -> None:
 
 
 async def _remove_last(run: UploadContext) -> None:
-    """Delete what is left where a directory is an object, which is gone with them."""
+    """Delete last files and directories where a directory is an object."""
     store, job_dir = run.pending, run.layout.job_dir
     last, objects, empty = list[Info](), list[Info](), True
     async for page in tree_pages(store, job_dir):
