@@ -39,6 +39,7 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
             peers.hadoop_manifest(hadoop),
             peers.hadoop_v1(hadoop),
             peers.bare_calls(),
+            peers.bare_guarded(),
             peers.rename_loop(),
             peers.rename_executor(),
         ]

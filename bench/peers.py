@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
+
+import orjson
 
 from asynccommit import sync
 from asynccommit.results import JobReport
@@ -132,24 +135,70 @@ def bare_calls() -> Contender:
 
     def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
         pairs = list(_pairs(dest, shape))
-        partitions = [f"{dest}/{shape.partition(n)}" for n in range(shape.partitions)]
-        files, directories = _leftovers(f"{dest}/_temporary", {source for source, _ in pairs})
+        rest = _rest(dest, shape, pairs)
 
         def run() -> None:
             _make_partitions(dest, shape)
             for source, target in pairs:
                 os.rename(source, target)
-            for path in partitions:
-                with os.scandir(path) as entries:
-                    assert all(entry.stat(follow_symlinks=False).st_size for entry in entries)
-            for path in files:
-                os.unlink(path)
-            for path in directories:
-                os.rmdir(path)
+            rest()
 
         return run
 
     return Contender("bare_calls", trees.arrange_manifest_job, prepare, committed=False)
+
+
+def bare_guarded() -> Contender:
+    """``bare_calls``, and the least that finding and guarding the files takes besides.
+
+    Each manifest is read and parsed and its URLs are decoded, each file is looked at just before
+    its rename, and the list of files is written durably before the first.
+    """
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        rest = _rest(dest, shape, list(_pairs(dest, shape)))
+        folder = f"{dest}/_temporary/{trees.JOB_ID}/00/manifests"
+
+        def run() -> None:
+            pairs = []
+            for name in os.listdir(folder):
+                said = orjson.loads(Path(folder, name).read_bytes())
+                pairs += [(_path(row["s"]), _path(row["d"]), row["z"]) for row in said["files"]]
+            _make_partitions(dest, shape)
+            with open(f"{dest}/_temporary/plan", "wb") as plan:
+                plan.write(orjson.dumps(pairs))
+                plan.flush()
+                os.fsync(plan.fileno())
+            for source, target, size in pairs:
+                assert os.lstat(source).st_size == size
+                os.rename(source, target)
+            os.unlink(f"{dest}/_temporary/plan")
+            rest()
+
+        return run
+
+    return Contender("bare_guarded", trees.arrange_manifest_job, prepare, committed=False)
+
+
+def _path(url: str) -> str:
+    return unquote("/" + url.removeprefix("file:").lstrip("/"))
+
+
+def _rest(dest: str, shape: trees.Shape, pairs: list[tuple[str, str]]) -> Callable[[], None]:
+    """Return what checks the table and removes the job's directory."""
+    partitions = [f"{dest}/{shape.partition(n)}" for n in range(shape.partitions)]
+    files, directories = _leftovers(f"{dest}/_temporary", {source for source, _ in pairs})
+
+    def run() -> None:
+        for path in partitions:
+            with os.scandir(path) as entries:
+                assert all(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        for path in files:
+            os.unlink(path)
+        for path in directories:
+            os.rmdir(path)
+
+    return run
 
 
 def _leftovers(root: str, renamed: set[str]) -> tuple[list[str], list[str]]:

@@ -131,6 +131,9 @@ def _choose(run: CommitContext, plan: Plan) -> list[_Tree]:
     """
     if plan.units or plan.replaced or not plan.missing or not _can(run, plan):
         return []
+    most = max(plan.loaded.sources.values(), default=0)
+    if not run.layout.shared and len(plan.missing) * (most - 1) < LEAST:
+        return []  # found without a look at each directory
     best: dict[str, _Tree] = {}
     for tree in _trees(run, plan):
         worth = tree.files > WORTH * len(tree.sources)
@@ -151,10 +154,11 @@ def _can(run: CommitContext, plan: Plan) -> bool:
 def _trees(run: CommitContext, plan: Plan) -> Iterable[_Tree]:
     missing, found = set(plan.missing), dict[tuple[str, str], _Tree]()
     start, root = _base(run), run.layout.root
+    inside, cut = f"{start}/", len(start) + 1
     for source, files in plan.loaded.sources.items():
-        if not source.startswith(f"{start}/"):
+        if not source.startswith(inside):
             continue
-        task, _, name = source[len(start) + 1 :].partition("/")
+        task, _, name = source[cut:].partition("/")
         if name and (top := _top(f"{root}/{name}", missing)) is not None:
             place = f"{start}/{task}{top[len(root) :]}"
             found.setdefault((top, place), _Tree(place, top, missing)).sources[source] = files
