@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, bulk, gcs, local, memory, overhead, requests, s3, sink, source, table
+from bench import adls, bulk, gcs, local, memory, overhead, requests, s3, sink, source, table, write
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
 from bench.s3 import table as s3_table
@@ -23,7 +23,19 @@ from bench.sink import table as sink_table
 from bench.source import table as source_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("requests", "local", "overhead", "memory", "adls", "gcs", "s3", "bulk", "sink", "source")
+PARTS = (
+    "requests",
+    "local",
+    "overhead",
+    "memory",
+    "adls",
+    "gcs",
+    "s3",
+    "bulk",
+    "sink",
+    "source",
+    "write",
+)
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
     **{f"gcs-{row}": ("gcs", row) for row in gcs.ROWS},
@@ -61,6 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
             parts["sink"] or sink.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
         "source": lambda: source.run(quick=asked.quick, folder=asked.folder, say=_say),
+        "write": lambda: write.run(quick=asked.quick, say=_say),
     }
     for part in parts:
         result[part] = runs[part]()
@@ -85,6 +98,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "bulk": bulk.lines,
     "sink": sink_table.lines,
     "source": source_table.lines,
+    "write": write.lines,
 }
 
 

@@ -7,6 +7,7 @@ repeated because its answer was lost recognizes its own result.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import cast
 
@@ -70,7 +71,6 @@ async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
         await together(*makes, lambda: write_owner(store, layout.job_owner, owner))
         return
     places = [path for path in layout.setup_dirs if path != layout.attempt_dir]
-    data, ahead = encode_job_owner(owner), list[Info | None]()
 
     async def make() -> None:
         try:
@@ -79,6 +79,30 @@ async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
             raise ExistsError(error.op, error.path, _JOB) from error
         for path in places:
             await store.mkdir(path)
+
+    await _make_and_own(store, layout, owner, make)
+
+
+async def take_owner(store: Store, layout: Layout, owner: JobOwner) -> None:
+    """Write the owner file of a job that another process has set up.
+
+    Raises ``ExistsError`` if another owner's file exists.
+    """
+
+    async def make() -> None:  # Hadoop's committers make less than ours
+        await store.mkdir(layout.attempt_dir)
+
+    if store.traits.directories:
+        await _make_and_own(store, layout, owner, make)
+    else:
+        await write_owner(store, layout.job_owner, owner)
+
+
+async def _make_and_own(
+    store: Store, layout: Layout, owner: JobOwner, make: Callable[[], Awaitable[None]]
+) -> None:
+    """Make directories, with the draft of the owner file written meanwhile."""
+    data, ahead = encode_job_owner(owner), list[Info | None]()
 
     async def write_ahead() -> None:
         ahead.append(await draft(store, layout, data))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.job.claims import claim_job, write_owner
+from asynccommit.commit.job.claims import claim_job, take_owner
 from asynccommit.commit.job.heartbeat import LEASE, Heartbeats
 from asynccommit.commit.job.liveness import refuse_living
 from asynccommit.commit.job.owners import describe, owner_of
@@ -54,9 +54,7 @@ class DriverLiveness:
     async def _take(self, run: CommitContext, store: Store) -> None:
         """Write the owner file. Raises ``ExistsError`` for another driver's file."""
         owner = self._owner(run)
-        if store.traits.directories:  # Hadoop's committers make less than ours
-            await store.mkdir(run.layout.attempt_dir)
-        await write_owner(store, run.layout.job_owner, owner)
+        await take_owner(store, run.layout, owner)
         self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
 
     def _owner(self, run: CommitContext) -> JobOwner:

@@ -211,6 +211,17 @@ final class Disk {
     }
   }
 
+  /** Begins to make a directory, beside other requests; {@link Listings#wait} tells of errors. */
+  Future begin(final Path directory) {
+    return Listings.submit(
+        new Callable() {
+          public Object call() throws IOException {
+            mkdirs(directory);
+            return null;
+          }
+        });
+  }
+
   /** Returns what tells this file from another of its name and size, null if nothing does. */
   String etag(FileStatus status) {
     if (local) {

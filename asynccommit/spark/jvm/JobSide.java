@@ -65,8 +65,22 @@ abstract class JobSide {
     request.put("jobId", layout.jobId);
     request.put("attempt", Integer.valueOf(layout.attempt));
     request.put("conf", Keys.userOptions(conf));
-    request.put("storage", Keys.storageOptions(conf));
+    request.put("storage", storage(conf));
     return request;
+  }
+
+  /** Returns the storage options, and what the driver's client has found out about the account. */
+  private Map storage(Configuration conf) {
+    Map options = Keys.storageOptions(conf);
+    try {
+      String scheme = working.fs.getUri().getScheme();
+      if (scheme.startsWith("abfs") && working.fs.hasPathCapability(layout.dest, Keys.DIRECTORIES)) {
+        options.putIfAbsent("fs.azure.account.hns.enabled", "true");
+      }
+    } catch (IOException e) {
+      LOG.debug("Python asks whether the account of {} has directories", layout.dest, e);
+    }
+    return options;
   }
 
   Map request(String what, Set overwrite, boolean dynamic, Configuration conf)

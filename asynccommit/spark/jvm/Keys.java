@@ -8,6 +8,9 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /** The names that the Java and the Python side agree on, and the options that a user has set. */
 final class Keys {
+  /** The capability that Azure's client has where an account has a hierarchical namespace. */
+  static final String DIRECTORIES = "fs.capability.etags.preserved.in.rename";
+
   /** Where the Python side leaves its callback; see {@link Callback}. */
   static final String CALLBACK = "asynccommit.spark.callback";
 

@@ -2,6 +2,7 @@ package org.asynccommit.spark;
 
 import java.io.IOException;
 import java.util.Set;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -27,11 +28,14 @@ final class ManifestJob extends JobSide {
     madeDest = !disk.exists(layout.dest);
     conf.setBoolean(Keys.MADE_DESTINATION, madeDest);
     try {
+      Future made = madeDest && !disk.local ? disk.begin(layout.madeDest) : null;
       disk.mkdirs(layout.manifests);
       if (!madeDest || disk.objects) { // where a parent is not there of itself
         disk.mkdirs(layout.alive);
       }
-      if (madeDest) {
+      if (made != null) {
+        Listings.wait(made);
+      } else if (madeDest) {
         disk.mkdirs(layout.madeDest);
       }
       disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
