@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
+from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.layout import SUCCESS, TEMPORARY
 from asynccommit.commit.listed_names import is_odd, refuse_changed
+from asynccommit.commit.stream_writer import StreamWriter
 from asynccommit.commit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.options.checked import NO_TEXT
 from asynccommit.stores.base import Store
 from asynccommit.stores.filesystem_names import is_unlisted
+from asynccommit.stores.streaming import Stream, StreamingStore
 from asynccommit.stores.tree import remove_file
 from asynccommit.stores.urls import Address
 
 _TRIES = 5
+_IN_MEMORY = 5
+"""Blocks of a file that is sent in blocks which are in memory at most."""
 
 
 class Work(Protocol):
@@ -65,6 +70,7 @@ class StoreWork:
         self._dest = dest
         self._base = base
         self._local = dest.scheme == "file"
+        self._slots = Slots(_IN_MEMORY)
 
     @property
     def directory(self) -> str:
@@ -89,14 +95,32 @@ class StoreWork:
         else:
             await self._store.mkdir(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
-        if is_odd(name):  # its manifest would contain the name that the store changed it to
-            await refuse_changed(self._store, [path])
+        await self._check_name(name)
 
     async def open(self, name: str) -> Writer:
-        """Open a file for writing; it is kept in memory without local files."""
+        """Open a file for writing.
+
+        It is sent in blocks if the store takes them, and otherwise kept in memory.
+        """
+        path, save = self._place(name), partial(self.put, name)
         if self._local:
-            return LocalWriter(self._place(name), self._base)
-        return WholeWriter(self._place(name), partial(self.put, name))
+            return LocalWriter(path, self._base)
+        rules = self._store.traits.streaming
+        if rules is None:
+            return WholeWriter(path, save)
+        return StreamWriter(
+            cast(StreamingStore[Stream], self._store),
+            path,
+            self._base,
+            slots=self._slots,
+            rules=rules,
+            save=save,
+            complete=partial(self._check_name, name),
+        )
+
+    async def _check_name(self, name: str) -> None:
+        if is_odd(name):  # its manifest would contain the name that the store changed it to
+            await refuse_changed(self._store, [self._place(name)])
 
     def _place(self, name: str) -> str:
         check_relative(name)

@@ -134,6 +134,19 @@ class Multipart(NamedTuple):
     checked: bool = False
 
 
+class Streaming(NamedTuple):
+    """The rules of a store for the blocks of a file that is sent in blocks.
+
+    Attributes:
+        block: size in bytes of every block but the last.
+        at_once: maximum number of blocks of one file that may be sent at once; 1 if the store needs
+            them in order.
+    """
+
+    block: int
+    at_once: int
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """The capabilities of a store, as data.
@@ -167,6 +180,7 @@ class Traits:
         conditional_delete: ``delete_many`` deletes nothing that has another etag.
         bulk_rename: recommended batch size of ``rename_many``; 0 if it is unsupported.
         multipart: rules for uploads in parts that are completed later; ``None`` if unsupported.
+        streaming: rules for files that are sent in blocks; ``None`` if unsupported.
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
         put_tokens: the store remembers tokens of puts only.
@@ -205,6 +219,7 @@ class Traits:
     conditional_delete: bool = True
     bulk_rename: int = 0
     multipart: Multipart | None = None
+    streaming: Streaming | None = None
     consistent_listing: bool = True
     tokens: bool = False
     put_tokens: bool = False

@@ -69,7 +69,7 @@ def open_uploads(bucket: S3Bucket) -> list[str]:
 
 
 class Gauge:
-    """A policy that counts the bytes of parts on the wire, and the most there ever were.
+    """A policy that counts the bytes of parts and blocks on the wire, and the most there ever were.
 
     ``busy`` is set when the first part is.
 
@@ -87,7 +87,7 @@ class Gauge:
         """See ``Policy.around``."""
 
         async def gauged(op: Op) -> Any:
-            size = len(op.args[3]) if op.name == "put_part" else 0
+            size = len(op.args[3]) if op.name in ("put_part", "put_block") else 0
             self.now += size
             self.most = max(self.most, self.now)
             if size:

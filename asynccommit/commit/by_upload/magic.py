@@ -13,6 +13,7 @@ from typing import Self
 
 import anyio
 
+from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
@@ -20,7 +21,7 @@ from asynccommit.commit.by_upload.task.intents import Failure
 from asynccommit.commit.by_upload.task.magic import MagicFiles, load_pending, refuse_name
 from asynccommit.commit.by_upload.task.sets import save_set
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
-from asynccommit.commit.by_upload.writer import Slots, check_part_size
+from asynccommit.commit.by_upload.writer import check_part_size
 from asynccommit.commit.errors import commit_failures
 from asynccommit.commit.job.claims import claim_task
 from asynccommit.commit.job_context import JobContext

@@ -99,7 +99,8 @@ class SharedKey(AdlsAnonymous):
         own = "".join(sorted([f"{_}:{headers[_]}\n" for _ in headers if _.startswith("x-ms-")]))
         # Of the headers that are signed, these are the ones that are ever sent.
         text = (
-            f"{verb}\n\n\n{length or ''}\n\n{get('content-type', '')}\n\n\n{get('if-match', '')}\n"
+            f"{verb}\n\n\n{length or ''}\n{get('content-md5', '')}\n{get('content-type', '')}\n\n\n"
+            f"{get('if-match', '')}\n"
             f"{get('if-none-match', '')}\n\n{get('range', '')}\n"
             f"{own}{self._resource}{path}{query.signed}"
         )

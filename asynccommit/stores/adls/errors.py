@@ -34,6 +34,7 @@ _REFUSED_FOR_NOW = frozenset(
         "FilesystemBeingDeleted",
         "ContainerBeingDeleted",
         "AccountBeingCreated",
+        "Md5Mismatch",
     }
 )
 # A caller that took these for a missing path would continue in vain.

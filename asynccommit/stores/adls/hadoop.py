@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from asynccommit.errors import OptionError
-from asynccommit.options.values import boolean
+from asynccommit.options.values import boolean, size
 from asynccommit.stores.adls.identity import Application, AzureMachine
 
 PREFIX = "fs.azure."
@@ -21,6 +21,7 @@ _SAS = PREFIX + "sas.fixed.token"
 _AUTH = PREFIX + "account.auth.type"
 _PROVIDER = PREFIX + "account.oauth.provider.type"
 _OAUTH = PREFIX + "account.oauth2."
+_LEAST_BLOCK, _LARGEST_BLOCK = 16 << 10, 100 << 20  # Hadoop's limits of fs.azure.write.request.size
 _INSTEAD = "give the option credential, an object of azure.identity, instead"
 
 Found = (
@@ -52,6 +53,12 @@ class AbfsOptions:
     def hierarchical(self, host: str) -> bool | None:
         """Return whether the account is said to have a hierarchical namespace."""
         return self.flag(PREFIX + "account.hns.enabled", host)
+
+    def block(self, host: str) -> int | None:
+        """Return the bytes of one append of a large file; ``None`` if not given."""
+        key = PREFIX + "write.request.size"
+        value = self.get(key, host)
+        return None if value is None else min(max(size(key, value), _LEAST_BLOCK), _LARGEST_BLOCK)
 
     def endpoint(self, host: str) -> str:
         """Return ``IP:PORT`` to send requests to instead.

@@ -7,7 +7,10 @@ move is lost, the temporary file is deleted, so that the move cannot happen late
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -31,6 +34,7 @@ from asynccommit.stores.http.client import SMALL
 
 _FENCES = 5  # how often it is asked what became of a file
 PIECE = 8 << 20  # bytes of one append, and of what a copy holds in memory
+_LARGE = 1 << 20  # bytes whose checksum would keep the event loop for a millisecond
 
 STATUS = query(action="getStatus", upn="false")
 _ACCESS = query(action="getAccessControl", upn="false")
@@ -168,6 +172,25 @@ class AdlsObjects:
         """Write the content of an empty file, and return its facts."""
         return await self._append(request, self._client.encode(request, path), pieces, None)
 
+    async def put_block(self, request: AdlsRequest, path: str, position: int, data: bytes) -> None:
+        """Append bytes that a flush will commit, with their MD5."""
+        client = self._client
+        url = client.container + client.encode(request, path)
+        asked = query(action="append", position=position)
+        headers = {"content-type": _DATA, "content-md5": await _md5(data)}
+        answer = await client.ask(request, "PATCH", url, asked, headers, data)
+        client.need(request, answer, 202)
+
+    async def flush(self, request: AdlsRequest, path: str, size: int) -> Info:
+        """Commit all that was appended, and return the facts about the file."""
+        client = self._client
+        url = client.container + client.encode(request, path)
+        asked = query(action="flush", position=size, close="true")
+        answer = await client.ask(request, "PATCH", url, asked, {})
+        client.need(request, answer, 200)
+        etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")
+        return Info(path, Kind.FILE, size, bare_etag(etag), parse_date(modified))
+
     async def _discard(self, aside: AdlsRequest, temp: str) -> Response | None:
         """Delete a temporary file, and return the answer if there is one."""
         with suppress(StoreError):
@@ -288,6 +311,17 @@ async def pieces_of(data: bytes) -> AsyncIterator[Piece]:
     for start in range(0, len(data), PIECE):
         piece = data if len(data) <= PIECE else bytes(view[start : start + PIECE])
         yield Piece(piece, start + PIECE >= len(data))
+
+
+async def _md5(data: bytes) -> str:
+    """Return the MD5 of a block, computed in a thread if it is large."""
+    if len(data) < _LARGE:
+        return _digest(data)
+    return await asyncio.to_thread(_digest, data)
+
+
+def _digest(data: bytes) -> str:
+    return b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode("ascii")
 
 
 def _need_file(request: AdlsRequest, answer: Response) -> None:

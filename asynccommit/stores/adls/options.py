@@ -80,6 +80,7 @@ _ENVIRONMENT = {
     f"AZURE_STORAGE_{name.upper()}": name
     for name in (*KINDS[1:], "account_name", "tenant_id", "client_id")
 }
+_BLOCK = 8 << 20
 _WORKERS = 512  # at 20 ms a response, more than an account takes
 
 
@@ -94,6 +95,7 @@ class AzureSettings:
         library: the HTTP library to use; ``None`` for the fastest.
         hierarchical: whether the account has directories; ``None`` to ask the service.
         workers: requests in flight.
+        block: bytes of one append of a file that is sent in blocks.
     """
 
     place: AdlsEndpoint
@@ -102,6 +104,7 @@ class AzureSettings:
     library: str | None
     hierarchical: bool | None
     workers: int
+    block: int = _BLOCK
 
 
 def read_settings(
@@ -137,6 +140,7 @@ def read_settings(
         told.get("http_library"),
         hadoop.hierarchical(place.host),
         workers,
+        hadoop.block(place.host) or _BLOCK,
     )
 
 

@@ -15,15 +15,27 @@ from asynccommit.stores.adls.objects import AdlsObjects, pieces_of
 from asynccommit.stores.adls.options import read_settings
 from asynccommit.stores.adls.tokens import AzureTokens
 from asynccommit.stores.adls.wire import PAGE, entries_of, query
-from asynccommit.stores.base import Info, Page, Traits
+from asynccommit.stores.base import Info, Page, Streaming, Traits
 from asynccommit.stores.http.base import Transport, open_transport
+from asynccommit.stores.streaming import Stream
 from asynccommit.stores.urls import Address
 
+_AT_ONCE = 16  # blocks of one file: Hadoop's client sends as many for every processor, or fewer
 _PARTS = 100_000  # requests that delete one directory: each takes away some thousand entries
 _LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilobyte take a tenth
 
 _DIRECTORY = query(resource="directory")
 _DELETE = query(recursive="false")
+
+
+class AdlsStream(Stream):
+    """A hidden file to which blocks are appended, and whether all have been."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.whole = False
 
 
 class AdlsStore:
@@ -83,7 +95,8 @@ class AdlsStore:
             account=place.limit,
             atomic_put=True,
             drafts=True,
-            costs={"put": 4, "copy": 5, "draft": 2},
+            streaming=Streaming(settings.block, _AT_ONCE),
+            costs={"put": 4, "copy": 5, "draft": 2, "end_stream": 2},
         )
 
     def __repr__(self) -> str:
@@ -126,6 +139,27 @@ class AdlsStore:
     async def fill(self, path: str, data: bytes) -> Info:
         request = AdlsRequest("fill", path, writes=True)
         return await self._files.fill(request, path, pieces_of(data))
+
+    async def begin_stream(self, path: str, folder: str) -> AdlsStream:
+        request = AdlsRequest("begin_stream", path)
+        self._client.encode(request, path)
+        return AdlsStream(await self._files.reserve(request, folder))
+
+    async def put_block(self, path: str, stream: AdlsStream, start: int, data: bytes) -> None:
+        request = AdlsRequest("put_block", path, writes=True)
+        await self._files.put_block(request, stream.path, start, data)
+
+    async def end_stream(self, path: str, stream: AdlsStream, start: int, data: bytes) -> Info:
+        request = AdlsRequest("end_stream", path, writes=True)
+        if not stream.whole:  # after a flush whose response was lost, an append would be refused
+            await self._files.put_block(request, stream.path, start, data)
+            stream.whole = True
+        return await self._files.flush(request, stream.path, start + len(data))
+
+    async def abort_stream(self, path: str, stream: AdlsStream) -> None:
+        request, client = AdlsRequest("abort_stream", path, writes=True), self._client
+        url = client.container + client.encode(request, stream.path)
+        client.need(request, await client.ask(request, "DELETE", url, _DELETE, {}), 200, 202)
 
     async def delete(self, path: str) -> None:
         request, client = AdlsRequest("delete", path, writes=True), self._client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import ClassVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import orjson
 
@@ -15,6 +15,7 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info
 from asynccommit.stores.gcs.client import GcsClient
 from asynccommit.stores.gcs.errors import GcsRequest, explain, says_no_bucket
+from asynccommit.stores.gcs.uploads import DATA, JSON, GcsStream, GcsUploads
 from asynccommit.stores.gcs.wire import (
     OBJECT,
     PLAIN,
@@ -36,12 +37,8 @@ LISTING = 64 << 20  # most bytes of a page: 5,000 entries with names of a kiloby
 _CALLS = 100_000  # of one rewrite: a server that never ends is left
 _REWRITTEN = f"fields=done,rewriteToken{PLAIN}"
 _FOUND = f"fields=name{PLAIN}"
-_DATA = "application/octet-stream"
-_JSON = "application/json; charset=UTF-8"
-_GO_ON = 308
 # What is said of an object that is encrypted with another key of a caller's, or with none.
 _ANOTHER_KEY = re.compile(rb"WithCustomerEncryptionKey|customerEncryptionKeyIsIncorrect")
-_RANGE = re.compile(r"bytes=0-(\d+)")
 
 
 class GcsObjects(FlatObjects[GcsRequest]):
@@ -49,6 +46,9 @@ class GcsObjects(FlatObjects[GcsRequest]):
 
     Args:
         client: sends the requests.
+
+    Attributes:
+        uploads: uploads in sessions.
     """
 
     asks_both: ClassVar[bool] = True
@@ -60,6 +60,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
             client.place.prefix + client.place.service
         )
         self._keys = dict(settings.write_headers)
+        self.uploads = GcsUploads(client, self._keys)
         self._rewrite_keys = {**settings.write_headers, **settings.source_headers}
         key = quote(settings.kms_key_name, safe="")
         self._insert_tail = f"&kmsKeyName={key}" if key else ""
@@ -144,21 +145,40 @@ class GcsObjects(FlatObjects[GcsRequest]):
         client = self._client
         name = client.encode(request, path)
         headers = dict(self._keys)
-        query = f"{OBJECT}{self._insert_tail}{'&ifGenerationMatch=0' if request.new else ''}"
+        query = self._insert_query(request)
         if len(data) > client.settings.chunk:
-            answer = await self._send_in_chunks(request, path, data, token, query)
+            answer = await self.uploads.send(request, path, data, token, query)
         elif token is None and not request.new:
-            headers["content-type"] = _DATA
+            headers["content-type"] = DATA
             query = f"uploadType=media&name={name}&{query}"
             answer = await client.ask(request, "POST", client.place.uploads, query, headers, data)
         else:
             headers["content-type"], body = multipart(metadata_of(path[1:], token), data)
             query = f"uploadType=multipart&{query}"
             answer = await client.ask(request, "POST", client.place.uploads, query, headers, body)
-        client.need(request, answer, 200, 201)
+        return self._created(request, path, answer, len(data))
+
+    async def begin(self, request: GcsRequest, path: str) -> GcsStream:
+        """Open a session for an object whose size is not known."""
+        return await self.uploads.begin(request, path, self._insert_query(request))
+
+    async def end(self, request: GcsRequest, stream: GcsStream, start: int, data: bytes) -> Info:
+        """Send the last block of a session, which creates the object."""
+        answer = await self.uploads.end(request, stream, start, data)
+        info = self._created(request, stream.path, answer, start + len(data))
+        stream.check(request, info)
+        return info
+
+    def _insert_query(self, request: GcsRequest) -> str:
+        return f"{OBJECT}{self._insert_tail}{'&ifGenerationMatch=0' if request.new else ''}"
+
+    def _created(self, request: GcsRequest, path: str, answer: Response, size: int) -> Info:
+        """Return the facts about an object that was created with ``size`` bytes."""
+        self._client.need(request, answer, 200, 201)
         info = self._info(request, path, answer)
-        if info.size != len(data):
-            raise client.unread(request, ValueError(f"an object of {info.size} bytes was created"))
+        if info.size != size:
+            text = f"an object of {info.size} bytes was created"
+            raise self._client.unread(request, ValueError(text))
         return info
 
     async def make_directory(self, request: GcsRequest, path: str) -> None:
@@ -172,7 +192,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
         client = self._client
         name = f"{client.encode(request, path)}%2F"
         query = f"uploadType=media&name={name}&ifGenerationMatch=0&{_FOUND}{self._insert_tail}"
-        headers = {**self._keys, "content-type": _DATA}
+        headers = {**self._keys, "content-type": DATA}
         answer = await client.ask(request, "POST", client.place.uploads, query, headers)
         if answer.status != 412 or not explain(answer)[0]:
             client.need(request, answer, 200, 201)
@@ -182,7 +202,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
         client = self._client
         body = orjson.dumps({"name": f"{path[1:]}/"})
         url, query = client.folders.removesuffix("/"), f"recursive=true&{_FOUND}"
-        answer = await client.ask(request, "POST", url, query, {"content-type": _JSON}, body)
+        answer = await client.ask(request, "POST", url, query, {"content-type": JSON}, body)
         if answer.status != 409 or not explain(answer)[0]:
             client.need(request, answer, 200, 201)
 
@@ -250,45 +270,3 @@ class GcsObjects(FlatObjects[GcsRequest]):
             return info_of(path, answer.body)
         except ValueError as error:
             raise self._client.unread(request, error) from None
-
-    # --- large content -----------------------------------------------------------------------
-
-    async def _send_in_chunks(
-        self, request: GcsRequest, path: str, data: bytes, token: str | None, query: str
-    ) -> Response:
-        """Upload by a session; only its last request makes the object."""
-        client, total = self._client, len(data)
-        url, asked = await self._open_session(request, path, total, token, query)
-        start, view = 0, memoryview(data)
-        for _ in range(2 * (total // client.settings.chunk + 1)):
-            end = min(start + client.settings.chunk, total)
-            headers = {**self._keys, "content-range": f"bytes {start}-{end - 1}/{total}"}
-            sent = request if end == total else request.look
-            piece = bytes(view[start:end])
-            answer = await client.ask(sent, "PUT", url, asked, headers, piece)
-            if answer.status != _GO_ON:
-                if end < total:
-                    raise client.error(sent, answer)
-                return answer
-            found = _RANGE.fullmatch(answer.headers.get("range", ""))
-            start = int(found[1]) + 1 if found else 0
-        raise UnavailableError(request.op, path, "the upload did not end")
-
-    async def _open_session(
-        self, request: GcsRequest, path: str, total: int, token: str | None, query: str
-    ) -> tuple[str, str]:
-        """Return path and query that the pieces of an upload go to."""
-        client = self._client
-        request = request._replace(writes=False)
-        about = {"content-type": _JSON, "x-upload-content-type": _DATA}
-        headers = {**self._keys, **about, "x-upload-content-length": str(total)}
-        query = f"uploadType=resumable&{query}"
-        body = metadata_of(path[1:], token)
-        answer = await client.ask(request, "POST", client.place.uploads, query, headers, body)
-        client.need(request, answer, 200)
-        # Wherever a server says that it is: credentials go to the endpoint that was named.
-        there = urlsplit(answer.headers.get("location", ""))
-        pairs = [pair for pair in there.query.split("&") if not pair.startswith("userProject=")]
-        if not there.path.startswith("/") or not any(pairs):
-            raise client.unread(request, ValueError("the response has no upload URL"))
-        return there.path, "&".join(pairs)

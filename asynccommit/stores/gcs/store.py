@@ -14,13 +14,14 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.base import Info, Page, Traits
+from asynccommit.stores.base import Info, Page, Streaming, Traits
 from asynccommit.stores.gcs.batch import GcsDeletions
 from asynccommit.stores.gcs.client import GcsClient
 from asynccommit.stores.gcs.errors import GcsRequest, explain, says_not_empty
 from asynccommit.stores.gcs.moves import Moves
 from asynccommit.stores.gcs.objects import LISTING, GcsObjects
 from asynccommit.stores.gcs.options import read_settings
+from asynccommit.stores.gcs.uploads import GcsStream
 from asynccommit.stores.gcs.wire import (
     folder_query,
     folders_listed,
@@ -91,6 +92,7 @@ class GcsStore(FlatStore[GcsRequest]):
             recursive_delete=False,
             bulk_delete=settings.batch,
             put_tokens=True,
+            streaming=Streaming(settings.chunk, at_once=1),
             longest_path=LONGEST + 1,  # a name has no slash at its beginning
             workers=settings.workers,
             account=settings.place.limit,
@@ -144,6 +146,22 @@ class GcsStore(FlatStore[GcsRequest]):
             return
         error = client.error(request, answer)
         raise await files.missing(request, source) if isinstance(error, NotFoundError) else error
+
+    async def begin_stream(self, path: str, folder: str) -> GcsStream:
+        request = GcsRequest("begin_stream", path, writes=True, new=True)
+        return await self._files.begin(request, path)
+
+    async def put_block(self, path: str, stream: GcsStream, start: int, data: bytes) -> None:
+        request = GcsRequest("put_block", path, writes=True)
+        await self._files.uploads.put(request, stream, start, data)
+
+    async def end_stream(self, path: str, stream: GcsStream, start: int, data: bytes) -> Info:
+        request = GcsRequest("end_stream", path, writes=True, new=True)
+        return await self._files.end(request, stream, start, data)
+
+    async def abort_stream(self, path: str, stream: GcsStream) -> None:
+        request = GcsRequest("abort_stream", path, writes=True)
+        await self._files.uploads.abort(request, stream)
 
     async def rename(
         self,

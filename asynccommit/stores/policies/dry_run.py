@@ -8,6 +8,7 @@ from typing import Any
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.parts import Part
 from asynccommit.stores.policies.funnel import Call, Op, renames_of
+from asynccommit.stores.streaming import Stream
 
 
 class Record:
@@ -52,6 +53,10 @@ class Record:
                 return f"{op.path}/dry-run-{len(self.ops)}"
             case "create_upload":
                 return f"dry-run-{len(self.ops)}"
+            case "begin_stream":
+                return Stream(op.path)
+            case "end_stream":
+                return Info(op.path, Kind.FILE, op.args[2] + len(op.args[3]))
             case "put_part":
                 return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
             case "delete_many":

@@ -18,6 +18,7 @@ from asynccommit.stores.grant import Pins, check_grant
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.pinning import PinningStore
+from asynccommit.stores.streaming import Stream
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
@@ -25,6 +26,7 @@ _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
     *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
     *("draft", "reserve", "fill"),
+    *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
     *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
@@ -101,8 +103,8 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore`` or
-    ``MultipartStore`` where ``store`` is one.
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``,
+    ``MultipartStore`` or ``StreamingStore`` where ``store`` is one.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -272,6 +274,25 @@ class Wrapped:
         """See ``DraftingStore.fill``."""
         info: Info = await self._call(Op("fill", (path, data), True, False))
         return info
+
+    async def begin_stream(self, path: str, folder: str) -> Stream:
+        """See ``StreamingStore.begin_stream``."""
+        stream: Stream = await self._call(Op("begin_stream", (path, folder), True, True))
+        return stream
+
+    async def put_block(self, path: str, stream: Stream, start: int, data: bytes) -> None:
+        """See ``StreamingStore.put_block``."""
+        await self._call(Op("put_block", (path, stream, start, data), True, True))
+
+    async def end_stream(self, path: str, stream: Stream, start: int, data: bytes) -> Info:
+        """See ``StreamingStore.end_stream``."""
+        args = path, stream, start, data
+        info: Info = await self._call(Op("end_stream", args, True, True))
+        return info
+
+    async def abort_stream(self, path: str, stream: Stream) -> None:
+        """See ``StreamingStore.abort_stream``."""
+        await self._call(Op("abort_stream", (path, stream), True, True))
 
     async def sync(self, path: str) -> None:
         """See ``Store.sync``."""

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
 _DELETES = frozenset({"delete", "delete_tree"})
 # There is no such upload any more, by whomever: aborted or completed, which the caller has to tell.
-_UPLOADS = frozenset({"abort_upload", "put_part"})
+_UPLOADS = frozenset({"abort_stream", "abort_upload", "put_block", "put_part"})
 
 
 class Retry:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.by_upload.writer import (
-    Slots,
     UploadWriter,
     check_part_size,
     part_size_for,
@@ -277,7 +277,7 @@ async def test_cancelled_part_is_missed() -> None:
     (asyncio.all_tasks() - before).pop().cancel()
     gate.open()
 
-    with pytest.raises(OptionError, match="sending of a part was cancelled"):
+    with pytest.raises(OptionError, match="sending of a block was cancelled"):
         await file.aclose()
 
     assert (at.closed, open_uploads(at.bucket)) == ([], [])

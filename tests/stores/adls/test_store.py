@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -17,7 +18,7 @@ from asynccommit.errors import (
     ThrottledError,
 )
 from asynccommit.stores.adls.store import AdlsStore
-from asynccommit.stores.base import Kind, Store
+from asynccommit.stores.base import Kind, Store, Streaming
 from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import parse_url
@@ -26,6 +27,7 @@ from asynccommit.testing.models.adls.account import AdlsLimits
 from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, Fault
 from tests.support import contract
 from tests.support.contract import RULES, Rule, name_of
+from tests.support.contract_streaming import STREAMING_RULES, StreamingRule
 from tests.support.servers import RawServer, Seen, answer
 
 FS = "data"
@@ -64,6 +66,14 @@ async def test_contract(rule: Rule, store: Store, monkeypatch: pytest.MonkeyPatc
     if rule.__name__ == "list_of_an_empty_directory_is_empty":
         assert await list_all(store, "/root") == []  # in one page or, as here, in two
         return
+    await rule(store, "/root")
+
+
+@pytest.mark.rotate("emulator")
+@pytest.mark.parametrize("rule", STREAMING_RULES, ids=name_of)
+async def test_streams(rule: StreamingRule, store: AdlsStore) -> None:
+    """Files that are sent in blocks keep their rules."""
+    store.traits = replace(store.traits, streaming=Streaming(1 << 10, at_once=4))
     await rule(store, "/root")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from asynccommit.stores.base import Store
+from asynccommit.stores.base import Store, Streaming
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.urls import parse_url
@@ -15,6 +16,7 @@ from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits
 from tests.support.contract import RULES, Rule, name_of
+from tests.support.contract_streaming import STREAMING_RULES, StreamingRule
 from tests.support.gcs_store import BUCKET, URL, Direct, new_service, new_store
 
 BUCKETS: dict[str, dict[str, Any]] = {
@@ -51,4 +53,12 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[GcsStore]:
 async def test_contract(rule: Rule, store: Store) -> None:
     """The store keeps the rule."""
     await store.mkdir("/root")
+    await rule(store, "/root")
+
+
+@pytest.mark.rotate("store", keep=4)
+@pytest.mark.parametrize("rule", STREAMING_RULES, ids=name_of)
+async def test_streams(rule: StreamingRule, store: GcsStore) -> None:
+    """Files that are sent in blocks keep their rules."""
+    store.traits = replace(store.traits, streaming=Streaming(256 << 10, at_once=1))
     await rule(store, "/root")
