@@ -56,7 +56,7 @@ class StreamWriter(BlockWriter):
             self._stream = await self._begin()
 
     async def _begin(self) -> Stream:
-        """Begin the file; on stores that never replace, an earlier one is deleted first."""
+        """Begin the file; delete an earlier one on stores that never replace."""
         await self._store.mkdir(self.path.rpartition("/")[0])
         for _ in range(_TRIES - 1):
             with suppress(ExistsError):

@@ -45,10 +45,10 @@ class StreamingStore(Store, Protocol[S]):
         ...
 
     async def put_block(self, path: str, stream: S, start: int, data: bytes) -> None:
-        """Send the block that begins at the byte ``start``; a repetition has no further effect.
+        """Send the block that begins at the byte ``start``.
 
-        The service checks what it receives by a checksum, now or in ``end_stream``. Raises
-        ``NotFoundError`` if the stream has been aborted.
+        A repetition has no further effect. The service compares a checksum, now or in
+        ``end_stream``. Raises ``NotFoundError`` if the stream has been aborted.
         """
         ...
 
@@ -61,5 +61,8 @@ class StreamingStore(Store, Protocol[S]):
         ...
 
     async def abort_stream(self, path: str, stream: S) -> None:
-        """Discard a stream. Raises ``NotFoundError`` if the store finds none (any more)."""
+        """Discard a stream.
+
+        Raises ``NotFoundError`` if the store does not know it, or not any more.
+        """
         ...

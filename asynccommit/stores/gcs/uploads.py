@@ -1,4 +1,4 @@
-"""Resumable uploads to Google Cloud Storage: large objects, and objects in blocks.
+"""Resumable uploads to Google Cloud Storage, whole or in blocks.
 
 The bytes go to a session, in order, and its last request creates the object. The service skips
 bytes that it has already, and tells a finished session how it ended, so that every request may be
