@@ -167,6 +167,7 @@ class Traits:
             checksum of the content stays.
         weak_etags: two files may have the same etag, so a file at the destination of a rename
             with the etag of its source is the renamed one only once the source is gone.
+        tagged_get: ``get_tagged`` returns a file's etag with its content.
         whole_listings: listings show whole etags; otherwise an etag of ``head`` may be longer.
         conditional_rename: a rename with an etag moves nothing that has another etag.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
@@ -208,6 +209,7 @@ class Traits:
     file_etags: bool = False
     content_etags: bool = False
     weak_etags: bool = False
+    tagged_get: bool = False
     whole_listings: bool = True
     conditional_rename: bool = True
     conditional_put: bool = True
@@ -427,6 +429,18 @@ class DirectoryStore(Store, Protocol):
 
         Of concurrent callers one succeeds. Raises ``ExistsError`` if ``path`` exists,
         ``PreconditionError`` if a parent is a file.
+        """
+        ...
+
+
+class TaggedStore(Store, Protocol):
+    """A store that tells which version of a file it returns: ``Traits.tagged_get``."""
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
+        """Return the content of the file ``path``, and its etag.
+
+        The etag is as ``Traits.same`` compares it, ``None`` if the store does not tell. Raises what
+        ``get`` does.
         """
         ...
 

@@ -32,6 +32,7 @@ from asynccommit.stores.base import (
     Kind,
     Move,
     Store,
+    TaggedStore,
 )
 from asynccommit.stores.tree import list_all, remove_tree, tree_pages, walk
 
@@ -104,6 +105,23 @@ async def head_tells_a_file_by_kind_and_size(store: Store, root: str) -> None:
     info = await store.head(f"{root}/f")
     assert (info.path, info.kind, info.size) == (f"{root}/f", Kind.FILE, 4)
     assert info.etag
+
+
+@rule
+async def content_is_told_with_its_etag(store: Store, root: str) -> None:
+    """Where contents have etags, that of a read is that of ``head``, and changes with the file."""
+    if not store.traits.tagged_get:
+        return
+    tagged, etags = cast(TaggedStore, store), []
+    for data in (b"four", b"other"):
+        await store.put(f"{root}/f", data)
+        found, etag = await tagged.get_tagged(f"{root}/f", 100)
+        assert found == data
+        assert store.traits.same(etag, (await store.head(f"{root}/f")).etag)
+        etags.append(etag)
+    assert not store.traits.same(*etags)
+    with pytest.raises(NotFoundError):
+        await tagged.get_tagged(f"{root}/none", 100)
 
 
 @rule

@@ -153,6 +153,8 @@ async def load_manifests(
         found, loaded.setup_id = await both(
             lambda: _manifests(run), lambda: setup_id(run.store, run.layout.job_owner)
         )
+        if not found:  # it may be the listing of an earlier setup
+            found = await _manifests(run)
         if tasks is None:
             await _refuse_staged(run)
             run.meter.total = len(found)

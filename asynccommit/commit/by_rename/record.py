@@ -249,10 +249,12 @@ async def _is_whole(run: CommitContext, plan: Plan) -> bool:
     if run.store.traits.fences:
         return True
     read = plan.loaded.manifests
+    if not read:  # the sources of an empty plan are always there
+        return plan.loaded.setup_id == await setup_id(run.store, run.layout.job_owner)
     there = {
         info.path: info.etag for info in await list_if_there(run.store, run.layout.manifests_dir)
     }
-    if read and read.items() <= there.items():
+    if read.items() <= there.items():
         return True
     present = await sources_there(run, plan, contents=True)
     async for entry in plan.loaded.spill.each():

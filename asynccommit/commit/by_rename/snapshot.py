@@ -62,5 +62,6 @@ def _is_ordinary(found: Snapshot, layout: Layout) -> bool:
     attempts = found.listings.get(layout.job_dir) or {}
     names = {path.rpartition("/")[2] for path in found.listings.get(layout.attempt_dir) or {}}
     alone = [*attempts] == [layout.attempt_dir]
-    set_up = "manifests" in names and found.listings.get(layout.manifests_dir) is not None
-    return alone and set_up and names <= _ORDINARY
+    # Nothing could show later that an empty listing and the owner file are of the same setup.
+    has_manifests = "manifests" in names and bool(found.listings.get(layout.manifests_dir))
+    return alone and has_manifests and names <= _ORDINARY

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from asynccommit.errors import (
     DeniedError,
@@ -19,7 +19,7 @@ from asynccommit.errors import (
     RejectedError,
 )
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Info, Kind, Page, Store
+from asynccommit.stores.base import Info, Kind, Page, Store, TaggedStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 
 MAX_FILE_BYTES = 256 << 10
@@ -107,10 +107,12 @@ async def take_snapshot(
     """Return a snapshot of paths, directories and small files, read at once.
 
     It leaves out a listing of several pages or with two entries of one path, a file over
-    ``MAX_FILE_BYTES``, and what the store refuses to show. Raises ``UnavailableError``,
+    ``MAX_FILE_BYTES``, a file that is not surely the one that the listing of its directory shows,
+    and what the store refuses to show. Raises ``UnavailableError``,
     ``ThrottledError``, ``OutcomeUnknownError``.
     """
     found = Snapshot()
+    read: dict[str, tuple[bytes, str | None]] = {}
 
     async def ask_info(path: str) -> None:
         try:
@@ -129,7 +131,7 @@ async def take_snapshot(
             found.listings[path] = children
 
     async def ask_file(path: str) -> None:
-        found.files[path] = await store.get(path, MAX_FILE_BYTES)
+        read[path] = await cast(TaggedStore, store).get_tagged(path, MAX_FILE_BYTES)
 
     async def ask(question: tuple[Callable[[str], Awaitable[None]], str]) -> None:
         try:
@@ -137,10 +139,18 @@ async def take_snapshot(
         except (DeniedError, ExistsError, NotFoundError, PreconditionError, RejectedError):
             return  # whoever needs the answer asks again, and reports the error
 
+    def is_listed(path: str, etag: str | None) -> bool:
+        # The listing may be of a later run of the job, whose file has another content. The check
+        # after the record compares etags of listings, so the content must be that of the etag.
+        listed = (found.listings.get(_parent(path)) or {}).get(path)
+        return listed is not None and etag is not None and store.traits.same(listed.etag, etag)
+
     questions = [(ask_info, path) for path in infos]
     questions += [(ask_listing, path) for path in listings]
-    questions += [(ask_file, path) for path in [*files][:MAX_FILES]]
+    if store.traits.tagged_get:
+        questions += [(ask_file, path) for path in [*files][:MAX_FILES]]
     await for_each(questions, ask, workers=max(1, len(questions)))
+    found.files = {path: data for path, (data, etag) in read.items() if is_listed(path, etag)}
     return found
 
 

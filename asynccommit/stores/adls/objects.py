@@ -78,8 +78,8 @@ class AdlsObjects:
             raise client.unread(request, error) from None
         return info._replace(kind=Kind.DIRECTORY, size=0) if root else info
 
-    async def read(self, request: AdlsRequest, path: str, limit: int) -> bytes:
-        """Return the content of a file that holds at most ``limit`` bytes."""
+    async def read(self, request: AdlsRequest, path: str, limit: int) -> tuple[bytes, str | None]:
+        """Return content and etag of a file that holds at most ``limit`` bytes."""
         client = self._client
         url = client.container + client.encode(request, path)
         # The range limit also leaves room for an error body.
@@ -90,7 +90,7 @@ class AdlsObjects:
             raise RejectedError(
                 request.op, path, f"holds {len(answer.body)} bytes, more than {limit}"
             )
-        return answer.body
+        return answer.body, bare_etag(answer.headers.get("etag"))
 
     async def move(
         self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None

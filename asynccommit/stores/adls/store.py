@@ -94,6 +94,7 @@ class AdlsStore:
             workers=settings.workers,
             account=place.limit,
             atomic_put=True,
+            tagged_get=True,
             drafts=True,
             streaming=Streaming(settings.block, _AT_ONCE),
             costs={"put": 4, "copy": 5, "draft": 2, "end_stream": 2},
@@ -122,6 +123,9 @@ class AdlsStore:
         return Page(tuple(entries), answer.headers.get("x-ms-continuation") or None)
 
     async def get(self, path: str, limit: int) -> bytes:
+        return (await self.get_tagged(path, limit))[0]
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
         return await self._files.read(AdlsRequest("get", path), path, limit)
 
     async def put(

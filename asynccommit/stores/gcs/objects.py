@@ -120,6 +120,12 @@ class GcsObjects(FlatObjects[GcsRequest]):
     # --- content -----------------------------------------------------------------------------
 
     async def read(self, request: GcsRequest, path: str, limit: int) -> bytes:
+        return (await self.read_tagged(request, path, limit))[0]
+
+    async def read_tagged(
+        self, request: GcsRequest, path: str, limit: int
+    ) -> tuple[bytes, str | None]:
+        """Return content and generation of an object of at most ``limit`` bytes."""
         client = self._client
         url = client.downloads + client.encode(request, path)
         # The range limit also leaves room for an error body.
@@ -138,7 +144,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
         if len(answer.body) > limit:
             held = f"holds {len(answer.body)} bytes, more than {limit}"
             raise RejectedError(request.op, path, held)
-        return answer.body
+        return answer.body, answer.headers["x-goog-generation"]
 
     async def write(self, request: GcsRequest, path: str, data: bytes, token: str | None) -> Info:
         """Make the object at ``path``, by one request unless it is large."""

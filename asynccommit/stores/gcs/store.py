@@ -92,6 +92,7 @@ class GcsStore(FlatStore[GcsRequest]):
             recursive_delete=False,
             bulk_delete=settings.batch,
             put_tokens=True,
+            tagged_get=True,
             streaming=Streaming(settings.chunk, at_once=1),
             longest_path=LONGEST + 1,  # a name has no slash at its beginning
             workers=settings.workers,
@@ -146,6 +147,9 @@ class GcsStore(FlatStore[GcsRequest]):
             return
         error = client.error(request, answer)
         raise await files.missing(request, source) if isinstance(error, NotFoundError) else error
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
+        return await self._files.read_tagged(GcsRequest("get", path), path, limit)
 
     async def begin_stream(self, path: str, folder: str) -> GcsStream:
         request = GcsRequest("begin_stream", path, writes=True, new=True)

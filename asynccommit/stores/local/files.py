@@ -59,12 +59,18 @@ def head(path: str) -> Info:
 
 def get(path: str, limit: int) -> bytes:
     """Return the content of a file. See ``Store.get``."""
+    return get_tagged(path, limit)[0]
+
+
+def get_tagged(path: str, limit: int) -> tuple[bytes, str | None]:
+    """Return content and etag of a file. See ``TaggedStore.get_tagged``."""
     with _open(path, "get") as file:
-        size = os.fstat(file.fileno()).st_size
+        stat = os.fstat(file.fileno())
+        size = stat.st_size
         data = file.read(limit + 1) if size <= limit else b""
         if size > limit or len(data) > limit:
             raise RejectedError("get", path, f"holds {size} bytes, more than {limit}")
-        return data
+        return data, moves.etag_of(stat)
 
 
 def names(path: str) -> tuple[list[str], list[str]]:

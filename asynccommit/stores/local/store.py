@@ -56,6 +56,7 @@ class LocalStore:
         probes=True,
         pins=can_pin(),
         durable=False,
+        tagged_get=True,
         checksums=True,
         longest_path=_LONGEST,
         workers=128,
@@ -86,6 +87,9 @@ class LocalStore:
 
     async def get(self, path: str, limit: int) -> bytes:
         return await _ask(self._quick, "get", files.get, path, limit)
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
+        return await _ask(self._quick, "get", files.get_tagged, path, limit)
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None

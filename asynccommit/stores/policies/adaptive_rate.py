@@ -23,6 +23,7 @@ _KINDS = {
     "list": READS,
     "list_tree": READS,
     "get": READS,
+    "get_tagged": READS,
     "completed": READS,
     "list_uploads": READS,
     "list_parts": READS,

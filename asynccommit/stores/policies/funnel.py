@@ -24,7 +24,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
+    *("get_tagged", "list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
@@ -134,6 +134,12 @@ class Wrapped:
         """See ``Store.get``."""
         data: bytes = await self._call(Op("get", (path, limit), False, True))
         return data
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
+        """See ``TaggedStore.get_tagged``."""
+        found: tuple[bytes, str | None]
+        found = await self._call(Op("get_tagged", (path, limit), False, True))
+        return found
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +60,41 @@ async def test_what_is_known_needs_no_request(tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             await store.get(missing, 1)
     assert not asked.ops
+
+
+class Late:
+    """A policy that changes ``path`` after it was read and before its directory is listed."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._was_read = asyncio.Event()
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def changed(op: Op) -> Any:
+            if op.name == "list":
+                await self._was_read.wait()
+                await self._store.put(self._path, b"other")
+            answer = await call(op)
+            if op.name == "get_tagged":
+                self._was_read.set()
+            return answer
+
+        return changed
+
+
+async def test_a_file_that_is_not_the_listed_one_is_asked(tmp_path: Path) -> None:
+    """The content of a file is that of its listed etag, or of a later version."""
+    path, inner = f"{tmp_path}/file", LocalStore()
+    await inner.put(path, b"first")
+    store = Wrapped(inner, asked := Asked(), Late(inner, path))
+    seen = view(store, await take_snapshot(store, listings=[str(tmp_path)], files=[path]))
+    asked.ops.clear()
+
+    assert await seen.get(path, 100) == b"other"
+    assert asked.ops == [f"get {path}"]
 
 
 async def test_what_is_unknown_is_asked(tmp_path: Path) -> None:

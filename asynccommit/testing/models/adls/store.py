@@ -77,6 +77,7 @@ class SimStore(Sender):
             account=f"sim:{account.name}",
             atomic_put=True,
             drafts=True,
+            tagged_get=True,
             costs=_COSTS,
         )
 
@@ -114,7 +115,12 @@ class SimStore(Sender):
 
     async def get(self, path: str, limit: int) -> bytes:
         """See ``Store.get``."""
-        return await self._read(Asked("get", path), limit)
+        return (await self.get_tagged(path, limit))[0]
+
+    async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
+        """See ``TaggedStore.get_tagged``."""
+        node, data = await self._read(Asked("get", path), limit)
+        return data, node.etag
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
@@ -171,7 +177,7 @@ class SimStore(Sender):
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """See ``Store.copy``."""
-        data = await self._read(Asked("copy", source), None)
+        _, data = await self._read(Asked("copy", source), None)
         await self._write("copy", dest, data, overwrite, None)
 
     async def rename(
@@ -206,13 +212,13 @@ class SimStore(Sender):
 
     # --- several requests ----------------------------------------------------------------------
 
-    async def _read(self, asked: Asked, limit: int | None) -> bytes:
+    async def _read(self, asked: Asked, limit: int | None) -> tuple[Node, bytes]:
         ask = partial(self._account.read, self._fs, asked.path[1:])
         node, data = await self._ask(asked, "read", asked.path, ask)
         if limit is not None and node.size > limit:
             detail = f"holds {node.size} bytes, more than {limit}"
             raise RejectedError(asked.method, asked.path, detail)
-        return data
+        return node, data
 
     async def _write(
         self, method: str, path: str, data: bytes, overwrite: bool, token: str | None
