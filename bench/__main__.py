@@ -15,7 +15,21 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, bulk, gcs, local, memory, overhead, requests, s3, sink, source, table, write
+from bench import (
+    adls,
+    bulk,
+    gcs,
+    goals,
+    local,
+    memory,
+    overhead,
+    requests,
+    s3,
+    sink,
+    source,
+    table,
+    write,
+)
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
 from bench.s3 import table as s3_table
@@ -44,16 +58,18 @@ ROWS = {
     **{f"sink-{row}": ("sink", row) for row in sink.ROWS},
 }
 """Name of one row alone -> its part, and its name there."""
+_ALIASES = {"goals": goals.PARTS}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the parts that are asked for; returns the exit code."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    if unknown := set(asked.parts) - {*PARTS, *ROWS}:
+    if unknown := set(asked.parts) - {*PARTS, *ROWS, *_ALIASES}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     result: dict[str, Any] = {"machine": _machine(), "quick": asked.quick}
-    parts = _split(asked.parts or PARTS)
+    named = [each for name in asked.parts for each in _ALIASES.get(name, (name,))]
+    parts = _split(named or PARTS)
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "requests": requests.run,
         "local": lambda: local.run(quick=asked.quick, folder=asked.folder, say=_say),
@@ -78,6 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
     for part in parts:
         result[part] = runs[part]()
         print("\n".join(_LINES[part](result[part])), end="\n\n", flush=True)
+    if "goals" in asked.parts:
+        print("\n".join(goals.lines(result)), end="\n\n", flush=True)
     machine = result["machine"]
     machine["load_after"] = os.getloadavg()[0]
     _say("load average {load_before:.1f} before, {load_after:.1f} after".format(**machine))
@@ -117,7 +135,8 @@ def _parser() -> argparse.ArgumentParser:
         "parts",
         nargs="*",
         metavar="part",
-        help=f"some of {', '.join(PARTS)}, or of rows {', '.join(ROWS)}; all by default",
+        help=f"some of {', '.join(PARTS)}, or of rows {', '.join(ROWS)}, or goals for what "
+        "ordinary jobs should cost; all by default",
     )
     parser.add_argument("--quick", action="store_true", help="small jobs and few rounds")
     parser.add_argument("--folder", help="where the trees are made; a temporary folder by default")
