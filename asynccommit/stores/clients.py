@@ -9,22 +9,25 @@ from urllib.parse import urlsplit
 from asynccommit.errors import OptionError
 
 KEY = "client"
+SDK = "sdk"
+"""The value of the option ``http_library`` for a service's own client library."""
 _GOOGLE = "storage.googleapis.com"
 
 
 def with_client(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``options`` with those of their ``client``.
 
-    All others override these. The client's account, endpoint and credential are taken; its
-    connections are not used, and it stays open. It may be a filesystem of fsspec (adlfs, gcsfs,
-    s3fs), a ``DataLakeServiceClient`` or ``BlobServiceClient`` of Azure, or a ``Storage`` of
-    gcloud-aio-storage.
+    All others override these. The client's account, endpoint and credential are taken. Its
+    connections are used only with ``http_library="sdk"``, and it stays open. It may be a filesystem
+    of fsspec (adlfs, gcsfs, s3fs), a ``DataLakeServiceClient`` or ``BlobServiceClient`` of Azure,
+    or a ``Storage`` of gcloud-aio-storage.
 
     Raises ``OptionError`` for anything else.
     """
     if KEY not in options:
         return options
-    given = {name: value for name, value in options.items() if name != KEY}
+    sends = options.get("http_library") == SDK
+    given = {name: value for name, value in options.items() if name != KEY or sends}
     return {**_options_of(options[KEY]), **given}
 
 

@@ -75,11 +75,14 @@ class SharedKey(AdlsAnonymous):
 
     Raises:
         OptionError: ``key`` is not base64.
+
+    Attributes:
+        key: the key.
     """
 
     def __init__(self, account: str, key: str, now: Callable[[], float]) -> None:
         super().__init__()
-        self._secrets = (key,)
+        self.key = key
         self._inner, self._outer = _pads(_decode(key))
         self._start = f"SharedKey {account}:"
         self._resource = f"/{account}"
@@ -113,7 +116,7 @@ class SharedKey(AdlsAnonymous):
         headers["authorization"] = self._start + signature
 
     def hide(self, text: str) -> str:
-        return redact(text, self._secrets)
+        return redact(text, (self.key,))
 
 
 class Sas(AdlsAnonymous):

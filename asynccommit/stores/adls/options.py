@@ -46,6 +46,7 @@ KNOWN = frozenset(
         "proxy",
         "ca_file",
         "http_library",
+        "client",
     }
 )
 """Options that have an effect here, Hadoop's apart."""
@@ -96,6 +97,7 @@ class AzureSettings:
         hierarchical: whether the account has directories; ``None`` to ask the service.
         workers: requests in flight.
         block: bytes of one append of a file that is sent in blocks.
+        client: the user's client that sends, with the library ``sdk``; ``None`` to make one.
     """
 
     place: AdlsEndpoint
@@ -105,6 +107,7 @@ class AzureSettings:
     hierarchical: bool | None
     workers: int
     block: int = _BLOCK
+    client: Any = field(default=None, repr=False)
 
 
 def read_settings(
@@ -141,6 +144,7 @@ def read_settings(
         hadoop.hierarchical(place.host),
         workers,
         hadoop.block(place.host) or _BLOCK,
+        told.get("client"),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from asynccommit.errors import ExistsError, PreconditionError, RejectedError
@@ -16,6 +18,7 @@ from asynccommit.stores.adls.options import read_settings
 from asynccommit.stores.adls.tokens import AzureTokens
 from asynccommit.stores.adls.wire import PAGE, entries_of, query
 from asynccommit.stores.base import Info, Page, Streaming, Traits
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.http.base import Transport, open_transport
 from asynccommit.stores.streaming import Stream
 from asynccommit.stores.urls import Address
@@ -24,6 +27,7 @@ _AT_ONCE = 16  # blocks of one file: Hadoop's client sends as many for every pro
 _PARTS = 100_000  # requests that delete one directory: each takes away some thousand entries
 _LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilobyte take a tenth
 
+_SDK = "asynccommit.stores.adls.sdk"  # imported only if its library is asked for
 _DIRECTORY = query(resource="directory")
 _DELETE = query(recursive="false")
 
@@ -81,12 +85,15 @@ class AdlsStore:
         environ = os.environ if environ is None else environ
         settings = read_settings(address, options or {}, environ=environ, now=host.now)
         place = settings.place
+        # Only with tokens are permissions checked file by file, which may take several requests.
+        parts = {"paginated": "true"} if isinstance(settings.credential, AzureTokens) else {}
+        if transport is None and settings.library == SDK:
+            credential, transport = import_module(_SDK).open_sdk(settings)
+            settings = replace(settings, credential=credential)
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"AdlsStore({place.container}@{place.host})"
         self._client = AdlsClient(settings, host, transport)
         self._files = AdlsObjects(self._client, host.new_id)
-        # Only with tokens are permissions checked file by file, which may take several requests.
-        parts = {"paginated": "true"} if isinstance(settings.credential, AzureTokens) else {}
         self._delete_tree = {"recursive": "true", **parts}
         self.traits = Traits(
             "Azure Data Lake Storage Gen2",

@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.endpoint import GcsEndpoint
 from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
 from asynccommit.stores.gcs.identity import SCOPE, Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
 from asynccommit.stores.http.tokens import HttpCredential, Renewal, TokenSource, Unchanging
+
+_SDK = "asynccommit.stores.gcs.sdk"  # imported only if its library is asked for
 
 
 class GcsCredential(HttpCredential, Protocol):
@@ -193,4 +197,7 @@ def _open(http: HttpSettings, library: str | None, direct: bool) -> Transport:
         ca_file=http.ca_file,
         user_agent=http.user_agent,
     )
+    if library == SDK:
+        sender: Transport = import_module(_SDK).OwnSession(settings)
+        return sender
     return open_transport(settings, prefer=library)

@@ -50,6 +50,7 @@ KNOWN = frozenset(
         "proxy",
         "ca_file",
         "http_library",
+        "client",
         "move",
         "hns",
         "ramp",
@@ -150,6 +151,7 @@ class GcsSettings:
         write_headers: headers with a customer's key, for requests that read or write content.
         source_headers: headers with a customer's key, for the source of a rewrite.
         headers: additional headers of every request.
+        client: the user's client that sends, with the library ``sdk``; ``None`` to make one.
     """
 
     place: GcsEndpoint
@@ -171,6 +173,7 @@ class GcsSettings:
     write_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     source_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client: Any = field(default=None, repr=False)
 
     def ramp_for(self, hierarchical: bool) -> Ramp | None:
         """Return how fast the rate may grow, given whether the bucket has folders."""
@@ -233,6 +236,7 @@ def read_settings(
         write_headers=written,
         source_headers=source,
         headers=_headers(hadoop),
+        client=told.get("client"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from asynccommit.errors import (
@@ -15,6 +16,7 @@ from asynccommit.errors import (
 )
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Page, Streaming, Traits
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.batch import GcsDeletions
 from asynccommit.stores.gcs.client import GcsClient
 from asynccommit.stores.gcs.errors import GcsRequest, explain, says_not_empty
@@ -31,6 +33,7 @@ from asynccommit.stores.http.flat import LONGEST, FlatStore
 from asynccommit.stores.urls import Address
 
 _OBJECTS, _FOLDERS = "o", "f"  # what the token of a page of a whole tree begins with
+_SDK = "asynccommit.stores.gcs.sdk"  # imported only if its library is asked for
 _EMPTY = (b"", b"{}", b"null")
 
 
@@ -73,6 +76,9 @@ class GcsStore(FlatStore[GcsRequest]):
         host = host or this_host()
         environ = os.environ if environ is None else environ
         settings = read_settings(address, options or {}, environ=environ, now=host.now)
+        if transport is None and settings.library == SDK:
+            credential, transport = import_module(_SDK).open_sdk(settings)
+            settings = replace(settings, credential=credential)
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._settings = settings
         self._client = GcsClient(settings, host, transport, self._learn)

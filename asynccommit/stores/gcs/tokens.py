@@ -150,10 +150,10 @@ class GcloudSource:
     def explain(self, error: Exception) -> TokenError:
         found = self._found
         if not isinstance(found, GoogleAccount):
-            return _explain(error, "token")
+            return explain_failure(error, "token")
         if found.last_resort and isinstance(error, TransportError | TimeoutError):
             return TokenError(found.last_resort, again=False)
-        return _explain(error, found.where, _AGAIN[found.kind])
+        return explain_failure(error, found.where, _AGAIN[found.kind])
 
     async def aclose(self) -> None:
         if self._transport is not None:
@@ -202,7 +202,7 @@ class ObjectSource:
         return await asyncio.to_thread(self._ask, asyncio.get_running_loop())
 
     def explain(self, error: Exception) -> TokenError:
-        return _explain(error, type(self._given).__name__)
+        return explain_failure(error, type(self._given).__name__)
 
     async def aclose(self) -> None:
         if self._transport is not None:
@@ -264,7 +264,7 @@ class _Bridge:
         raise import_module("google.auth.exceptions").TransportError(failure)
 
 
-def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
+def explain_failure(error: Exception, where: str, remedy: str = "") -> TokenError:
     """Explain why there is no token, without text that may hold a secret."""
     start = f"no access token from {where}: "
     match error:

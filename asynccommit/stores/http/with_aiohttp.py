@@ -43,13 +43,25 @@ from asynccommit.stores.http.base import (
 _LARGE = 1 << 20  # bytes that aiohttp takes at once without a warning
 
 
+class _CutError(Exception):
+    """The connection was lost after it was given to a request."""
+
+
+class _AiohttpLargeError(Exception):
+    """The response is larger than the limit, which is its argument."""
+
+
+FAILURES = (TimeoutError, ClientError, OSError, _CutError, _AiohttpLargeError)
+"""The exceptions that ``failure_of`` translates."""
+
+
 class AiohttpTransport:
     """A transport over one aiohttp session, opened by the first request."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
         self._proxies = Proxies(settings.proxy)
-        self._tls = _tls(settings.ca_file)
+        self._tls = tls_context(settings.ca_file)
         self._session: ClientSession | None = None
         self._closed = False
 
@@ -68,18 +80,13 @@ class AiohttpTransport:
                 method,
                 URL(url, encoded=True),
                 headers=headers,
-                data=BytesIO(body) if len(body) > _LARGE else body or None,
+                data=body_of(body),
                 allow_redirects=False,
                 proxy=self._proxies(url) if self._proxies else None,
             )
-            try:
-                data = await _read(answer, limit)
-            except BaseException:
-                answer.close()
-                raise
-            return Response(answer.status, _headers(answer), data)
-        except (TimeoutError, ClientError, OSError, _CutError, _AiohttpLargeError) as error:
-            failure: Exception = self._failure(error, f"{method} {place(url)}")
+            return await read_response(answer, limit)
+        except FAILURES as error:
+            failure: Exception = failure_of(error, self._settings, f"{method} {place(url)}")
         except ValueError:
             failure = ValueError(f"{method} {place(url)}: cannot be sent unchanged")
         raise failure  # outside, so that no error of the library with the query hangs on it
@@ -90,58 +97,75 @@ class AiohttpTransport:
             await self._session.close()
 
     def _open(self) -> ClientSession:
-        settings = self._settings
-        self._session = ClientSession(
-            connector=TCPConnector(
-                limit=settings.connections,
-                ssl=self._tls,
-                keepalive_timeout=settings.keep_alive,
-                resolver=ThreadedResolver(),
-            ),
-            timeout=ClientTimeout(
-                total=settings.total_timeout,
-                connect=settings.connect_timeout,
-                sock_read=settings.read_timeout,
-            ),
-            headers=settings.default_headers(),
-            skip_auto_headers=("Content-Type",),
-            cookie_jar=DummyCookieJar(),
-            auto_decompress=False,
-            middlewares=(_once,),
-        )
+        self._session = open_session(self._settings, self._tls)
         return self._session
 
-    def _failure(self, error: Exception, what: str) -> TransportError:
-        settings = self._settings
-        match error:
-            case ConnectionTimeoutError():
-                return NotSentError(f"{what}: no connection within {settings.connect_timeout:g} s")
-            case ClientConnectorCertificateError():
-                reason = _reason(error.certificate_error)
-                return UntrustedError(f"{what}: certificate not trusted: {reason}")
-            case ClientConnectorError():
-                return NotSentError(f"{what}: cannot connect: {_reason(error.os_error)}")
-            case ClientHttpProxyError():
-                return NotSentError(f"{what}: the proxy answered {error.status}")
-            case ServerTimeoutError():
-                return NoAnswerError(f"{what}: no response for {settings.read_timeout:g} s")
-            case TimeoutError():
-                return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
-            case ClientResponseError():
-                return NoAnswerError(f"{what}: the response is not HTTP")
-            case ClientPayloadError():
-                return NoAnswerError(f"{what}: the response is incomplete")
-            case _AiohttpLargeError():
-                return TooLargeError(f"{what}: the response is larger than {error} bytes")
-        return NoAnswerError(f"{what}: the connection was cut")
+
+def open_session(settings: HttpSettings, tls: ssl.SSLContext) -> ClientSession:
+    """Open a session that sends each request once, on the running loop."""
+    return ClientSession(
+        connector=TCPConnector(
+            limit=settings.connections,
+            ssl=tls,
+            keepalive_timeout=settings.keep_alive,
+            resolver=ThreadedResolver(),
+        ),
+        timeout=timeout_of(settings),
+        headers=settings.default_headers(),
+        skip_auto_headers=("Content-Type",),
+        cookie_jar=DummyCookieJar(),
+        auto_decompress=False,
+        middlewares=(_once,),
+    )
 
 
-class _CutError(Exception):
-    """The connection was lost after it was given to a request."""
+def timeout_of(settings: HttpSettings) -> ClientTimeout:
+    """Return the timeouts of one request."""
+    return ClientTimeout(
+        total=settings.total_timeout,
+        connect=settings.connect_timeout,
+        sock_read=settings.read_timeout,
+    )
 
 
-class _AiohttpLargeError(Exception):
-    """The response is larger than the limit, which is its argument."""
+def body_of(body: bytes) -> BytesIO | bytes | None:
+    """Return the body of a request as aiohttp takes it."""
+    return BytesIO(body) if len(body) > _LARGE else body or None
+
+
+async def read_response(answer: ClientResponse, limit: int) -> Response:
+    """Read a response; see ``Transport.send`` for ``limit``."""
+    try:
+        data = await _read(answer, limit)
+    except BaseException:
+        answer.close()
+        raise
+    return Response(answer.status, lower_headers(answer.headers), data)
+
+
+def failure_of(error: Exception, settings: HttpSettings, what: str) -> TransportError:
+    """Translate one of ``FAILURES``; ``what`` is the request in messages."""
+    match error:
+        case ConnectionTimeoutError():
+            return NotSentError(f"{what}: no connection within {settings.connect_timeout:g} s")
+        case ClientConnectorCertificateError():
+            reason = _reason(error.certificate_error)
+            return UntrustedError(f"{what}: certificate not trusted: {reason}")
+        case ClientConnectorError():
+            return NotSentError(f"{what}: cannot connect: {_reason(error.os_error)}")
+        case ClientHttpProxyError():
+            return NotSentError(f"{what}: the proxy answered {error.status}")
+        case ServerTimeoutError():
+            return NoAnswerError(f"{what}: no response for {settings.read_timeout:g} s")
+        case TimeoutError():
+            return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
+        case ClientResponseError():
+            return NoAnswerError(f"{what}: the response is not HTTP")
+        case ClientPayloadError():
+            return NoAnswerError(f"{what}: the response is incomplete")
+        case _AiohttpLargeError():
+            return TooLargeError(f"{what}: the response is larger than {error} bytes")
+    return NoAnswerError(f"{what}: the connection was cut")
 
 
 async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -174,14 +198,16 @@ async def _read(answer: ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _headers(answer: ClientResponse) -> dict[str, str]:
+def lower_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers by lower-case name; the first of several counts."""
     found: dict[str, str] = {}
-    for name, value in answer.headers.items():
+    for name, value in headers.items():
         found.setdefault(name.lower(), value)
     return found
 
 
-def _tls(ca_file: str | None) -> ssl.SSLContext:
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """Return the TLS settings. Raises ``OptionError`` for a bad ``ca_file``."""
     context = ssl.create_default_context()
     if ca_file is not None:
         try:

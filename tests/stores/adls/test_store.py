@@ -19,6 +19,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.base import Kind, Store, Streaming
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import parse_url
@@ -36,7 +37,10 @@ KEY = "a2V5IG9mIGFuIGFjY291bnQ="
 TOKEN = str(UUID(int=1))
 
 
-@pytest.fixture(params=[*TRANSPORTS, "small pages"])
+LIBRARIES = (*TRANSPORTS, SDK)
+
+
+@pytest.fixture(params=[*LIBRARIES, "small pages"])
 async def emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmulator]:
     """An emulator with one container; one for each way to reach it."""
     small = request.param == "small pages"
@@ -50,7 +54,7 @@ async def emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmulator
 async def store(request: pytest.FixtureRequest, emulator: AdlsEmulator) -> AsyncIterator[AdlsStore]:
     """The store of that container."""
     kind: str = request.node.callspec.params["emulator"]
-    library = kind if kind in TRANSPORTS else "aiohttp"
+    library = kind if kind in LIBRARIES else "aiohttp"
     options = {"connection_string": emulator.connection_string, "http_library": library}
     opened = AdlsStore(parse_url(URL), options, environ={})
     yield opened

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from asynccommit.stores.base import Store, Streaming
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.urls import parse_url
@@ -29,7 +30,7 @@ BUCKETS: dict[str, dict[str, Any]] = {
 }
 
 
-SERVERS = [f"{kind}, {library}" for library in TRANSPORTS for kind in ("flat", "folders")]
+SERVERS = [f"{kind}, {library}" for library in (*TRANSPORTS, SDK) for kind in ("flat", "folders")]
 
 
 @pytest.fixture(params=[*BUCKETS, *SERVERS])
