@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from asynccommit.errors import DeniedError, RejectedError
 from asynccommit.runtime.host import Host
+from asynccommit.stores.adls.credentials import AdlsCredential
 from asynccommit.stores.adls.errors import AdlsErrorTranslator, AdlsRequest, explain
 from asynccommit.stores.adls.options import AzureSettings
 from asynccommit.stores.adls.wire import VERSION, SignedQuery, encode, query
@@ -36,21 +37,34 @@ class AdlsClient(HttpClient[AdlsRequest]):
     The first one is preceded by a question: has the account a hierarchical namespace? Whoever
     asks meanwhile waits for that answer and shares it.
 
+    Args:
+        settings: of the store.
+        host: its clock.
+        transport: what sends.
+        credential: what authorises, if not that of the settings: the transport may do it.
+
     Attributes:
         container: path of the container in URLs.
         source: the same as the source of a rename is named.
         tail: what the source of a rename ends in: a SAS is needed there too.
     """
 
-    def __init__(self, settings: AzureSettings, host: Host, transport: Transport) -> None:
+    def __init__(
+        self,
+        settings: AzureSettings,
+        host: Host,
+        transport: Transport,
+        credential: AdlsCredential | None = None,
+    ) -> None:
+        credential = credential or settings.credential
         judge = AdlsErrorTranslator(settings.place, settings.credential, host.now)
         super().__init__(host, transport, judge, encode)
         self.place = settings.place
         self.source = settings.place.source
         self.container = settings.place.prefix + self.source
-        self._credential = settings.credential
-        self._suffix = f"&{settings.credential.suffix}" if settings.credential.suffix else ""
-        self.tail = f"?{settings.credential.suffix}" if self._suffix else ""
+        self._credential = credential
+        self._suffix = f"&{credential.suffix}" if credential.suffix else ""
+        self.tail = f"?{credential.suffix}" if self._suffix else ""
         self._hierarchical = settings.hierarchical
         self._flight = Flight(self._probe)
 

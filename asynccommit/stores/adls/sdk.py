@@ -42,6 +42,7 @@ try:
 
     from asynccommit.stores.http.with_aiohttp import (
         FAILURES,
+        body_of,
         failure_of,
         lower_headers,
         open_session,
@@ -134,7 +135,8 @@ class AzureSdkTransport:
             raise NotSentError(f"{what}: the transport is closed")
         if self._client is None:
             await self._open()
-        request = HttpRequest(method, url, headers=self._headers(headers), content=body or None)
+        sent = self._headers(headers) | ({"content-length": str(len(body))} if body else {})
+        request = HttpRequest(method, url, headers=sent, content=body_of(body))
         try:
             async with asyncio.timeout(self._settings.total_timeout):
                 return await self._exchange(request, limit)
@@ -186,6 +188,8 @@ class AzureSdkTransport:
         inner = getattr(error, "inner_exception", None) or error
         if isinstance(inner, FAILURES):
             return failure_of(inner, self._settings, what)
+        if isinstance(error.__cause__, ValueError):  # of a header that cannot be signed
+            return ValueError(f"{what}: cannot be sent unchanged")
         if isinstance(error, ClientAuthenticationError):
             return TokenError(f"no token: {' '.join(str(error).split())}", again=False)
         return NoAnswerError(f"{what}: {type(error).__name__} of the client")
@@ -229,7 +233,7 @@ class _ClientOpener:
         )
         return await asyncio.to_thread(  # for the user agent it asks the system
             DataLakeServiceClient,
-            settings.place.origin + settings.place.prefix,
+            f"https://{settings.place.origin.partition('://')[2]}",  # requests have their own URL
             _credential(settings),
             transport=transport,
             user_agent=http.user_agent,

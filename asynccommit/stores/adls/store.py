@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -87,12 +86,12 @@ class AdlsStore:
         place = settings.place
         # Only with tokens are permissions checked file by file, which may take several requests.
         parts = {"paginated": "true"} if isinstance(settings.credential, AzureTokens) else {}
+        credential = None
         if transport is None and settings.library == SDK:
             credential, transport = import_module(_SDK).open_sdk(settings)
-            settings = replace(settings, credential=credential)
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"AdlsStore({place.container}@{place.host})"
-        self._client = AdlsClient(settings, host, transport)
+        self._client = AdlsClient(settings, host, transport, credential)
         self._files = AdlsObjects(self._client, host.new_id)
         self._delete_tree = {"recursive": "true", **parts}
         self.traits = Traits(

@@ -21,6 +21,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.urls import parse_url
@@ -43,7 +44,7 @@ async def emulator() -> AsyncIterator[GcsEmulator]:
         yield running
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=[*TRANSPORTS, SDK])
 async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
     """Opens stores over each HTTP library, and closes them."""
     stores = []

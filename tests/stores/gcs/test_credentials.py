@@ -301,7 +301,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(credential({"token": given}), GcsTokens)
 
 
-@pytest.mark.parametrize("library", ["aiohttp", "pyreqwest", None])
+@pytest.mark.parametrize("library", ["aiohttp", "pyreqwest", "sdk", None])
 async def test_tokens_are_asked_as_the_store_asks(library: str | None) -> None:
     """By the library that it uses, and under its name."""
     async with IdentityServer() as server:
