@@ -18,6 +18,7 @@ from asynccommit.cli.commands.doctor import doctor
 from asynccommit.cli.commands.files import ls, mv, rm, verify
 from asynccommit.cli.commands.gc import gc
 from asynccommit.cli.commands.hive import app as hive
+from asynccommit.cli.commands.loadtest import loadtest
 from asynccommit.cli.commands.mapreduce import app as mapreduce
 from asynccommit.cli.commands.resume import resume, takeover
 from asynccommit.cli.commands.simulate import simulate
@@ -45,7 +46,8 @@ for verb in (gc, doctor, ls, mv, rm, verify):
     app.command()(verb)
 for group in (uploads, sink_log, hive, mapreduce, demo):
     app.add_typer(group)
-app.command()(simulate)
+for verb in (simulate, loadtest):
+    app.command()(verb)
 app.add_typer(emulate.app)
 
 

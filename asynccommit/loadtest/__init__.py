@@ -1,0 +1,40 @@
+"""Load tests of an account: its rate, its latency, and what large commits would take there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from asynccommit.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from asynccommit.loadtest.report import (
+        LoadReport,
+        MillionForecast,
+        RateFound,
+        RequestTimes,
+        StepTimes,
+    )
+    from asynccommit.loadtest.run import load_test
+    from asynccommit.loadtest.settings import LoadSettings
+    from asynccommit.loadtest.text import load_report
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "report": ["LoadReport", "MillionForecast", "RateFound", "RequestTimes", "StepTimes"],
+            "run": ["load_test"],
+            "settings": ["LoadSettings"],
+            "text": ["load_report"],
+        },
+    )
+
+__all__ = [
+    "LoadReport",
+    "LoadSettings",
+    "MillionForecast",
+    "RateFound",
+    "RequestTimes",
+    "StepTimes",
+    "load_report",
+    "load_test",
+]

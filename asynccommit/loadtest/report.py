@@ -1,0 +1,127 @@
+"""The result of a load test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTimes:
+    """The times of the requests of one store method.
+
+    Attributes:
+        sent: number of requests that ended.
+        refused: number of those that the store refused for their rate.
+        failed: number of those that failed otherwise, such as a file that is not there.
+        p50: seconds in which half of the others were answered.
+        p90: the same for 90 of a hundred.
+        p99: the same for 99 of a hundred.
+        longest: the longest time in seconds.
+    """
+
+    sent: int
+    refused: int = 0
+    failed: int = 0
+    p50: float = 0.0
+    p90: float = 0.0
+    p99: float = 0.0
+    longest: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """One step of a load test.
+
+    Attributes:
+        files: number of files that it was about.
+        seconds: its duration.
+        requests: number of requests sent.
+        refused: number of those that the store refused for their rate.
+    """
+
+    files: int
+    seconds: float
+    requests: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateFound:
+    """The rate that an account bears for one kind of request.
+
+    Attributes:
+        per_second: requests a second that the account accepted in the second half of the time.
+        limited: whether the account refused some; if not, it may bear more.
+        accepted: number of accepted requests in that half.
+        seconds: duration of that half.
+        method: the store method that was called.
+    """
+
+    per_second: float
+    limited: bool
+    accepted: int
+    seconds: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class MillionForecast:
+    """The forecast of a commit of a million files.
+
+    Attributes:
+        files: number of files.
+        seconds: duration of the commit.
+        how: ``simulated`` on the model of the store with the measured latency and rate, or
+            ``scaled`` from the measured commit, where there is no model.
+    """
+
+    files: int
+    seconds: float
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """The result of a load test.
+
+    Attributes:
+        url: the directory below which it ran.
+        store: name of the store.
+        files: number of files that the job made.
+        in_flight: maximum number of requests in flight.
+        steps: step -> its figures, in the order of the steps; rates are found in ``press reads``
+            and ``press writes``.
+        methods: store method -> the times of its requests.
+        rates: kind of request (``reads``, ``writes``, ``deletes``) -> the rate found.
+        requests: number of requests sent, every attempt and the clean-up counted.
+        refused: number of those that the store refused for their rate.
+        seconds: duration.
+        stopped: the bound that ended the measurements early: ``max_requests`` or ``max_seconds``;
+            ``""`` if none did.
+        forecast: the forecast; ``None`` without figures for it.
+        removed: directories of earlier runs that had died, which were deleted.
+        kept: directories of other runs that may be alive, and why.
+        left: why the own directory is still there; ``""`` if it is deleted.
+    """
+
+    url: str
+    store: str
+    files: int
+    in_flight: int
+    steps: Mapping[str, StepTimes] = field(default_factory=dict)
+    methods: Mapping[str, RequestTimes] = field(default_factory=dict)
+    rates: Mapping[str, RateFound] = field(default_factory=dict)
+    requests: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    stopped: str = ""
+    forecast: MillionForecast | None = None
+    removed: Sequence[str] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+    left: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)

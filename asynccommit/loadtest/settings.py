@@ -1,0 +1,70 @@
+"""Settings of a load test, and the plan that its bounds allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import Within, check_fields
+from asynccommit.stores.base import Traits
+
+_A_FILE = 12  # most requests of a file: written, committed, moved, verified and deleted
+_A_JOB = 400  # and of a job besides
+_PRESS = 0.25  # share of the requests that finding one rate may send
+_FILES_OF_A_TASK = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """Settings of a load test.
+
+    Attributes:
+        files: maximum number of files that it makes; fewer if ``max_requests`` allows no more.
+        max_requests: maximum number of requests, every attempt counted.
+        max_seconds: maximum duration of the measurements; the clean-up comes on top.
+        press_seconds: maximum duration of finding one rate.
+        forecast: whether to forecast the commit of a million files.
+    """
+
+    files: Annotated[int, Within(1, 1_000_000)] = 2_000
+    max_requests: Annotated[int, Within(1, 1_000_000_000)] = 200_000
+    max_seconds: Annotated[float, Within(0.001, 86_400, "seconds")] = 60.0
+    press_seconds: Annotated[float, Within(0.001, 86_400, "seconds")] = 10.0
+    forecast: bool = True
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class LoadPlan(NamedTuple):
+    """The amounts of one load test.
+
+    Attributes:
+        files: number of files of the job.
+        tasks: number of tasks that write them.
+        measured: maximum number of requests before the clean-up.
+        press: maximum number of requests to find one rate.
+    """
+
+    files: int
+    tasks: int
+    measured: int
+    press: int
+
+
+def plan_of(settings: LoadSettings, traits: Traits) -> LoadPlan:
+    """Return the amounts that the settings allow on a store.
+
+    Raises ``OptionError`` if ``max_requests`` is too low for any file.
+    """
+    kept = 50 if traits.recursive_delete else 250 + settings.max_requests // 50
+    measured = settings.max_requests - kept
+    files = min(settings.files, (measured // 2 - _A_JOB) // _A_FILE)
+    if files < 1:
+        least = kept + 2 * (_A_JOB + _A_FILE)
+        raise OptionError(
+            f"max_requests is {settings.max_requests:,}: expected at least {least + least // 40:,}"
+        )
+    tasks = -(-files // _FILES_OF_A_TASK)
+    return LoadPlan(files, tasks, measured, int(measured * _PRESS))
