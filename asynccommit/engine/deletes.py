@@ -16,10 +16,15 @@ from asynccommit.errors import (
     ExistsError,
     NotFoundError,
     OptionError,
+    OutcomeUnknownError,
     StoreError,
+    ThrottledError,
+    UnavailableError,
 )
 from asynccommit.stores.base import BulkStore, Info, Kind, Store
 from asynccommit.stores.tree import remove_directories, remove_directory
+
+_PASSING = (ThrottledError, UnavailableError, OutcomeUnknownError)
 
 Paths = Iterable[str | os.PathLike[str]] | AsyncIterable[str | os.PathLike[str]]
 
@@ -177,18 +182,23 @@ class Deleter:
             self._operation.finish(size=info.size)
 
     async def _batch(self, entries: Sequence[Info]) -> None:
-        try:
-            results = await cast(BulkStore, self._store).delete_many(entries)
-        except StoreError as error:
-            results = [error] * len(entries)
         failed = list[tuple[Info, StoreError]]()
-        for info, result in zip(entries, results, strict=True):
+        for info, result in zip(entries, await self._send(entries), strict=True):
+            # Alone it is waited for and sent again.
+            if len(entries) > 1 and isinstance(result, _PASSING):
+                result = (await self._send([info]))[0]
             if result is None:
                 self._operation.finish(size=info.size)
             else:
                 failed.append((info, result))
         for info, result in failed:
             self._settle(info, result)
+
+    async def _send(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        try:
+            return await cast(BulkStore, self._store).delete_many(entries)
+        except StoreError as error:
+            return [error] * len(entries)
 
     def _settle(self, info: Info, error: StoreError) -> None:
         if isinstance(error, NotFoundError):

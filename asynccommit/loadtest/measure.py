@@ -74,6 +74,8 @@ class Timings:
 class RequestBudget:
     """A policy that bounds the number of requests.
 
+    Each file of a batch counts as a request, as accounts count them.
+
     Args:
         store: the store, whose traits say what its calls cost.
 
@@ -115,4 +117,11 @@ class RequestBudget:
         return counted
 
     def _cost(self, op: Op) -> int:
-        return op.size if op.name == "rename_many" else self._store.traits.costs.get(op.name, 1)
+        if op.name == "delete_many":  # each file counts, and the batch
+            return op.size + (op.size > 1)
+        if op.name == "rename_many":
+            return op.size
+        traits = self._store.traits
+        # Where files imply their directories, both are asked for at the same time.
+        least = 2 if op.name in ("head", "list") and not traits.directories else 1
+        return max(least, traits.costs.get(op.name, 1))

@@ -15,6 +15,8 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.traffic import traffic_of
 
+_SMALL = 1_000  # bytes
+
 Turn = Callable[[int], Awaitable[object]]
 """Sends one request; called with the number of the worker."""
 
@@ -72,13 +74,19 @@ async def press(
     )
 
 
-def reading(store: Store, paths: list[str]) -> Turn:
-    """Return turns that ask for the facts about files."""
+def reads_of(store: Store, paths: list[str]) -> tuple[str, Turn]:
+    """Return the method by which the rate of reads is found, and its turns.
 
-    async def turn(number: int) -> None:
+    It is one that sends one request: where files imply their directories, ``head`` sends two.
+    """
+
+    async def head(number: int) -> None:
         await store.head(paths[number])
 
-    return turn
+    async def get(number: int) -> None:
+        await store.get(paths[number], _SMALL)
+
+    return ("head", head) if store.traits.directories else ("get", get)
 
 
 def renaming(store: Store, paths: list[str]) -> Turn:

@@ -58,13 +58,13 @@ def plan_of(settings: LoadSettings, traits: Traits) -> LoadPlan:
 
     Raises ``OptionError`` if ``max_requests`` is too low for any file.
     """
-    kept = 50 if traits.recursive_delete else 250 + settings.max_requests // 50
+    # For the clean-up; where trees are not deleted in one request, each file takes one.
+    kept = 50 if traits.recursive_delete else 250 + settings.max_requests // 4
     measured = settings.max_requests - kept
     files = min(settings.files, (measured // 2 - _A_JOB) // _A_FILE)
     if files < 1:
         least = kept + 2 * (_A_JOB + _A_FILE)
-        raise OptionError(
-            f"max_requests is {settings.max_requests:,}: expected at least {least + least // 40:,}"
-        )
+        least = least if traits.recursive_delete else 1_432
+        raise OptionError(f"max_requests is {settings.max_requests:,}: expected at least {least:,}")
     tasks = -(-files // _FILES_OF_A_TASK)
     return LoadPlan(files, tasks, measured, int(measured * _PRESS))

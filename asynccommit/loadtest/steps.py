@@ -13,7 +13,7 @@ from asynccommit.engine.renames import FileRename, rename_files
 from asynccommit.engine.verification import verify
 from asynccommit.errors import CommitError
 from asynccommit.loadtest.measure import RequestBudget
-from asynccommit.loadtest.press import Turn, press, reading, writes_of
+from asynccommit.loadtest.press import Turn, press, reads_of, writes_of
 from asynccommit.loadtest.report import RateFound, StepTimes
 from asynccommit.loadtest.scratch import LoadPlace
 from asynccommit.loadtest.settings import LoadPlan
@@ -76,7 +76,7 @@ class LoadSteps:
         async with self._timed("commit"):
             await job.committer.commit_job(job.commits, mode=Mode.APPEND, strict=True)
             self.files = self._plan.files
-        await self._press("reads", "head", reading(store, self._paths))
+        await self._press("reads", *reads_of(store, self._paths))
         if traits.atomic_rename:
             async with self._timed("move"):
                 await self._move()

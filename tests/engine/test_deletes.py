@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from asynccommit import NotFoundError, OptionError
-from asynccommit.engine import BulkError, delete_files, delete_tree
+from asynccommit.engine import BulkError, BulkReport, delete_files, delete_tree
 from asynccommit.testing import Fault
 from tests.engine.conftest import KINDS, Place, on
+from tests.loadtest.accounts import Account, on_account
 
 FILES = {f"t/p={i % 3}/f{i}": "xy" for i in range(30)}
 every_kind = on(KINDS)
@@ -103,3 +104,19 @@ async def test_what_cannot_be_deleted_is_reported(place: Place) -> None:
         await delete_files(place.store, [place("t/a")])
     assert caught.value.report.failures[0].path == place("t/a")
     assert await place.files() == {"t/a": "a"}
+
+
+def test_refused_files_of_a_batch_are_sent_again() -> None:
+    """Files of a batch that the service refuses for their rate are deleted a little later."""
+
+    async def work(account: Account) -> tuple[BulkReport, list[str]]:
+        store = account.world.wrapped()
+        paths = [f"/table/f{number}" for number in range(50)]
+        for path in paths:
+            account.world.model.put_file(path, 1)
+        return await delete_files(store, paths), await account.left()
+
+    report, left = on_account(work, Fault("before", "delete", times=7), store="gcs")
+
+    assert (report.done, report.failed) == (50, 0)
+    assert left == []
