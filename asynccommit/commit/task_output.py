@@ -71,6 +71,7 @@ class StoreWork:
         self._base = base
         self._local = dest.scheme == "file"
         self._slots = Slots(_IN_MEMORY)
+        self._made: set[str] = set()
 
     @property
     def directory(self) -> str:
@@ -93,7 +94,7 @@ class StoreWork:
         if self._local:
             await asyncio.to_thread(make_parents, path, self._base)
         else:
-            await self._store.mkdir(path.rpartition("/")[0])
+            await self._make_parent(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
         await self._check_name(name)
 
@@ -121,6 +122,12 @@ class StoreWork:
     async def _check_name(self, name: str) -> None:
         if is_odd(name):  # its manifest would contain the name that the store changed it to
             await refuse_changed(self._store, [self._place(name)])
+
+    async def _make_parent(self, parent: str) -> None:
+        """Make a directory once; where files imply theirs, none is made."""
+        if self._store.traits.directories and parent not in self._made:
+            await self._store.mkdir(parent)
+            self._made.add(parent)
 
     def _place(self, name: str) -> str:
         check_relative(name)
