@@ -10,7 +10,7 @@ from asynccommit.stores.base import Traits
 
 MILLION = 1_000_000
 _TASKS = 5_000
-_EXACT = 30_000  # larger jobs are extrapolated: two small ones take some seconds
+_EXACT = 9_000  # larger jobs are extrapolated: two small ones take some seconds
 _NORMAL_90 = 1.2816  # standard deviations from the median to the 90th percentile
 _SHORTEST = 1e-6  # seconds
 _ADLS = ("abfs", "abfss", "az")
