@@ -99,6 +99,7 @@ def sdk(host: str) -> Sender:
 SENDERS: dict[str, Callable[[str], Sender]] = {
     "ours": stack("pyreqwest"),
     "ours, aiohttp": stack("aiohttp"),
+    "ours, azure sdk": stack("sdk"),
     "azure sdk": sdk,
     "store alone": store_alone("pyreqwest"),
     "transport alone": transport_alone("pyreqwest"),

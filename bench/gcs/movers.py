@@ -103,6 +103,7 @@ def transport_alone(library: str) -> Callable[[str], Sender]:
 MOVERS: dict[str, Callable[[str], Mover]] = {
     OURS: stack("pyreqwest"),
     "ours, aiohttp": stack("aiohttp"),
+    "ours, gcloud-aio": stack("sdk"),
     "store alone": store_alone("pyreqwest"),
     "transport alone": transport_alone("pyreqwest"),
     "transport alone, aiohttp": transport_alone("aiohttp"),
