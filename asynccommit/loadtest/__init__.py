@@ -1,4 +1,4 @@
-"""Load tests of an account: its rate, its latency, and what large commits would take there."""
+"""Load tests: the rate and the latency of an account."""
 
 from __future__ import annotations
 

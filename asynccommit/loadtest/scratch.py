@@ -1,4 +1,4 @@
-"""The directories of load tests: one for each run, kept alive by its heartbeats.
+"""The directories of load tests, one for each run.
 
 Each run sets up a job in its directory, below ``owner``, which is never committed. The owner file
 and the heartbeats of that job tell later runs whether the run lives.

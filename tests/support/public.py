@@ -4,6 +4,7 @@ PUBLIC = (
     "asynccommit",
     "asynccommit.engine",
     "asynccommit.hive",
+    "asynccommit.loadtest",
     "asynccommit.mapreduce",
     "asynccommit.parallel",
     "asynccommit.simulate",
