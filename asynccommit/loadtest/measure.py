@@ -1,4 +1,4 @@
-"""Policies of a load test: the time of each request, and the bound on their number."""
+"""Policies that time the requests of a load test and bound their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a load test: make files, commit, move, verify and delete them, and measure that."""
+"""Run a load test within its bounds, and report."""
 
 from __future__ import annotations
 

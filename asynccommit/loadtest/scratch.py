@@ -69,7 +69,7 @@ class LoadPlace(NamedTuple):
 
 
 class OtherRuns(NamedTuple):
-    """The directories of other runs: deleted ones, and kept ones with the reason."""
+    """The directories of other runs, those kept with the reason."""
 
     removed: list[str]
     kept: dict[str, str]
@@ -144,7 +144,7 @@ async def remove(place: LoadPlace, directory: Address) -> None:
 
 
 async def remove_dead(place: LoadPlace) -> OtherRuns:
-    """Delete the directories of runs that have died; keep those that may be alive.
+    """Delete the directories of dead runs; keep those that may be alive.
 
     Raises ``AsyncCommitError``.
     """
@@ -179,7 +179,10 @@ async def _life(place: LoadPlace, directory: Address, modified: float) -> str:
 
 
 async def _life_without_owner(place: LoadPlace, directory: Address, modified: float) -> str:
-    """Judge a run before its setup, or in its clean-up, which deletes the owner last."""
+    """Judge a run before its setup, or in its clean-up.
+
+    The clean-up deletes the owner last.
+    """
     inside = await list_if_there(place.store, directory.path)
     if [info for info in inside if info.path != directory.child(_OWNER).path]:
         return ""
