@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_file_output import CLASS
 from asynccommit.commit.meter import CommitMeter, OnProgress
+from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
 from asynccommit.redact import Redacted
@@ -25,6 +26,7 @@ from asynccommit.stores.urls import Address
 log = logging.getLogger(__name__)
 
 OnVisible = Callable[[JobReport], object]
+OnEnd = Callable[[Outcome, int], Awaitable[None]]
 
 
 class Ownership(Protocol):
@@ -112,7 +114,11 @@ class CommitContext:
         reserved: the empty file in the owner's directory for the content of ``_SUCCESS``.
         snapshot: the store with answers that were read at once, before the commit began.
         on_visible: called when readers see the job's files and ``_SUCCESS``, before the clean-up.
-        told: whether it was called, so that warnings and errors are logged from then on.
+        on_end: awaited with the outcome and the number of files that were moved or moved back, when
+            all are in place, before the clean-up deletes what tells so. Another owner may await it
+            again.
+        told: whether ``on_visible`` was called, so that warnings and errors are logged from then
+            on.
     """
 
     environment: Environment
@@ -129,6 +135,7 @@ class CommitContext:
     reserved: str | None = None
     snapshot: Store | None = None
     on_visible: OnVisible | None = None
+    on_end: OnEnd | None = None
     told: bool = False
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
@@ -203,6 +210,11 @@ class CommitContext:
         """Count a file that reached its destination."""
         self.renamed += 1
         self.meter.step()
+
+    async def end(self, outcome: Outcome, files: int) -> None:
+        """Await ``on_end``: nothing but the clean-up is left."""
+        if self.on_end is not None:
+            await self.on_end(outcome, files)
 
     def tell_visible(self, report: Callable[[], JobReport]) -> None:
         """Tell the caller that the job is committed; only the clean-up is left."""

@@ -32,6 +32,9 @@ DECIDING = (
 )
 """The text of every error between the write and the confirmation of the decision."""
 
+_KEPT = ", and the output of the tasks is kept until the job is aborted"
+_NO_MARKER = ", there is no new _SUCCESS"
+
 TAKEN = "another process took the commit over"
 """The usual reason why an owner stops."""
 
@@ -79,14 +82,15 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
         return CommitError(job_id, stage, (error,), _begun(run, why, error))
     if run.phase is Phase.PLANNING:
         text = (
-            f"{why}. Nothing under {run.layout.dest} was changed, and the output of the tasks is "
-            "kept until the job is aborted"
+            f"{why}. Nothing under {run.layout.dest} was changed"
+            f"{'' if run.layout.outside else _KEPT}"
         )
         return PreflightError(job_id, stage, (error,), text)
     least = "at least " if run.miscounted or run.identity.epoch > 1 else ""
     left = (
-        f"{least}{run.renamed} files are at their destinations, there is no new _SUCCESS, and "
-        f"everything else is kept in {run.layout.attempt_dir}. {finish(run)}"
+        f"{least}{run.renamed} files are at their destinations"
+        f"{'' if run.layout.outside else _NO_MARKER}, and everything else is kept in "
+        f"{run.layout.sources_dir if run.layout.outside else run.layout.attempt_dir}. {finish(run)}"
     )
     if isinstance(error, OutcomeUnknownError):
         text = f"{why}. It is unknown whether that happened; {left}"

@@ -6,6 +6,7 @@ import shlex
 
 from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layout_move import MoveLayout
 from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
 from asynccommit.options.uploads import NAME, STAGING_PATH
 from asynccommit.stores.urls import Address
@@ -17,6 +18,16 @@ _BEFORE_RECORDS = ("commit", "abort")
 """Verbs for jobs without a record, whose committer is unknown."""
 
 
+_MOVES: dict[tuple[str, bool], tuple[str, ...]] = {
+    ("resume", False): ("--resume",),
+    ("takeover", False): ("--force", "--resume"),
+    ("takeover", True): ("--force", "--undo"),
+    ("abort", False): ("--undo",),
+    ("abort", True): ("--undo",),
+}
+"""Verb, and whether it rolls back -> the words that do the same to a move with a journal."""
+
+
 def command(verb: str, dest: Address, *flags: str) -> str:
     """Return a command line: ``asynccommit VERB URL ...``."""
     words = ("asynccommit", verb, str(dest), *flags)
@@ -25,6 +36,8 @@ def command(verb: str, dest: Address, *flags: str) -> str:
 
 def job_command(verb: str, layout: Layout, *flags: str) -> str:
     """Return a command line for one job attempt."""
+    if isinstance(layout, MoveLayout) and (words := _MOVES.get((verb, "--rollback" in flags))):
+        return " ".join(map(quoted, ("asynccommit", "mv", *words, layout.journal)))
     named = ["--job-id", layout.job_id]
     if layout.attempt:
         named += ["--attempt", str(layout.attempt)]

@@ -36,6 +36,8 @@ ALIVE = "commit-alive-"
 PLAN = "commit-plan-"
 JOB_OWNER = "job-owner.json"
 JOB_ENDED = "job-ended.json"
+RECORDED = "layout"
+"""Option of a commit record that says in which layout the job's files are."""
 ENDED = ("committed", "aborted", "rolledback")
 MANIFEST_SUFFIX = "-manifest.json"
 
@@ -67,11 +69,13 @@ class Layout:
         commit: the id of the commit that state files must name; empty for none.
 
     ``kind`` names the layout in a commit record. In a ``shared`` layout, other jobs' tasks are next
-    to this job's.
+    to this job's. With ``outside``, the files to move are outside of the job's directory, and a
+    rollback brings them back to where they were.
     """
 
     kind: ClassVar[str] = "manifest"
     shared: ClassVar[bool] = False
+    outside: ClassVar[bool] = False
 
     dest: Address
     job_id: str
@@ -149,9 +153,19 @@ class Layout:
         """Return whether ``name`` in ``committed_dir`` is our committed task."""
         return name.endswith(MANIFEST_SUFFIX)
 
-    def has_source(self, name: str) -> bool:
-        """Return whether ``name`` in ``sources_dir`` may contain this job's files."""
-        return name in ("tasks", "absolute")
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return the options of a commit record that describe this layout."""
+        return {}
+
+    def has_source(self, name: str, *, below: bool) -> bool:
+        """Return whether a file of this job may be at ``name`` in ``sources_dir``.
+
+        Args:
+            name: the first name of its path.
+            below: whether the path has more names.
+        """
+        return below and name in ("tasks", "absolute")
 
     def committed(self, task_id: str) -> str:
         """Return the path where a task leaves the proof of its commit."""

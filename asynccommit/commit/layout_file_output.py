@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import ClassVar, Self
 
-from asynccommit.commit.layout import TEMPORARY, Layout, check_name
+from asynccommit.commit.layout import RECORDED, TEMPORARY, Layout, check_name
+from asynccommit.commit.layout_move import MoveLayout
 from asynccommit.errors import OptionError
 
 _JOB = re.compile(r"job_(.+_[0-9]+)", re.DOTALL)
@@ -30,8 +31,6 @@ _ATTEMPT = re.compile(r"attempt_(.+_[0-9]+)_[a-z]_[0-9]+_[0-9]+(?:\.replaced)?",
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 CLASS = "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter"
-RECORDED = "layout"
-"""Option of a commit record that says in which layout the job's tasks are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,14 @@ class FileLayout(Layout):
         """See ``Layout.has_committed``."""
         return _run_id(_TASK, name) == self.run_id
 
-    def has_source(self, name: str) -> bool:
+    @property
+    def facts(self) -> dict[str, str]:
+        """See ``Layout.facts``."""
+        return {RECORDED: self.kind}
+
+    def has_source(self, name: str, *, below: bool) -> bool:
         """See ``Layout.has_source``."""
-        return self.has_committed(name)
+        return below and self.has_committed(name)
 
     def has_attempt(self, name: str) -> bool:
         """Return whether a directory name is that of a task attempt of this job."""
@@ -154,7 +158,12 @@ def job_of_task(name: str) -> str | None:
 
 
 def recorded(layout: Layout, options: Mapping[str, object]) -> Layout:
-    """Return ``layout`` in the form that a commit record's options describe."""
+    """Return ``layout`` in the form that a commit record's options describe.
+
+    Raises ``ManifestError`` for a move without a source.
+    """
+    if options.get(RECORDED) == MoveLayout.kind:
+        return MoveLayout.of(layout, options)
     kind = FileLayout if options.get(RECORDED) == FileLayout.kind else Layout
     if type(layout) is kind:
         return layout

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from asynccommit.engine.listing import list_tree
     from asynccommit.engine.renames import FileRename, rename_files
     from asynccommit.engine.report import BulkError, BulkProgress, BulkReport, Failure
+    from asynccommit.engine.settling import resume, undo
     from asynccommit.engine.trees import move_tree
     from asynccommit.engine.verification import Expected, Mismatch, VerifyReport, verify
 else:
@@ -23,6 +24,7 @@ else:
             "listing": ["list_tree"],
             "renames": ["FileRename", "rename_files"],
             "report": ["BulkError", "BulkProgress", "BulkReport", "Failure"],
+            "settling": ["resume", "undo"],
             "trees": ["move_tree"],
             "verification": ["Expected", "Mismatch", "VerifyReport", "verify"],
         },
@@ -43,5 +45,7 @@ __all__ = [
     "make_directories",
     "move_tree",
     "rename_files",
+    "resume",
+    "undo",
     "verify",
 ]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 
 from asynccommit.engine.operation import BulkOperation, OnError
 from asynccommit.engine.paths import checked_path, parent_of
 from asynccommit.engine.report import BulkReport, OnProgress
-from asynccommit.errors import StoreError
-from asynccommit.stores.base import Store
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.tree import remove_directories, remove_directory
 
 _KNOWN = 65_536
 """Directories that are remembered as made: some 10 MB."""
@@ -63,6 +66,23 @@ def leaves(paths: Iterable[str]) -> list[str]:
         for path, after in zip_longest(found, found[1:], fillvalue="")
         if not after.startswith(path if path == "/" else f"{path}/")
     ]
+
+
+async def remove_emptied(store: Store, directories: Sequence[Info]) -> None:
+    """Remove the directories that are empty, the innermost first; keep links."""
+    if store.traits.bulk_delete:
+        await remove_directories(store, [info for info in directories if info.etag is not None])
+        directories = [info for info in directories if info.etag is None]
+    depths: dict[int, list[str]] = {}
+    for info in directories:
+        depths.setdefault(info.path.count("/"), []).append(info.path)
+
+    async def remove(path: str) -> None:
+        with suppress(NotFoundError, ExistsError, PreconditionError):
+            await remove_directory(store, path)
+
+    for depth in sorted(depths, reverse=True):
+        await for_each(depths[depth], remove, workers=store.traits.workers)
 
 
 class Parents:

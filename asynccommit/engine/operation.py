@@ -131,6 +131,11 @@ class BulkOperation:
         self.bytes += size
         self._tell()
 
+    def observe(self, done: int, total: int | None) -> None:
+        """Report how many items another engine has done."""
+        self.done, self.total = done, total
+        self._tell()
+
     def finish_directory(self) -> None:
         """Count a directory that was moved or deleted as a whole."""
         self.directories += 1

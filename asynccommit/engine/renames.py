@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
-from asynccommit.commit.spill import in_batches
+from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.engine.copies import copy_and_delete
 from asynccommit.engine.directories import Parents
+from asynccommit.engine.journaled import (
+    JournalPath,
+    begun,
+    carry_out,
+    move_listed,
+    refuse_unjournaled,
+)
 from asynccommit.engine.operation import BulkOperation, OnError
 from asynccommit.engine.paths import checked_path
 from asynccommit.engine.report import BulkReport, OnProgress
@@ -18,6 +25,7 @@ from asynccommit.errors import (
     StoreError,
     UnsupportedError,
 )
+from asynccommit.runtime.host import Host
 from asynccommit.stores.base import BatchStore, Info, Store
 
 
@@ -50,7 +58,10 @@ async def rename_files(
     copy: bool = False,
     on_error: OnError = "stop",
     dry_run: bool = False,
+    journal: JournalPath | None = None,
+    lease: float | None = None,
     on_progress: OnProgress | None = None,
+    host: Host | None = None,
 ) -> BulkReport:
     """Rename files, many at a time; make the directories that they go to.
 
@@ -69,7 +80,13 @@ async def rename_files(
         on_error: ``stop`` begins nothing more after the first failure; ``continue`` renames all
             others, and the report names the failures.
         dry_run: change nothing; look at every source and destination and report what would fail.
+        journal: local path or URL of a file to make, from which the renames are finished by
+            ``resume`` or undone by ``undo`` if they are interrupted. All pairs are read, and
+            checked, before the first rename; none is done if one would fail.
+        lease: with a journal, seconds without a heartbeat after which another process may continue;
+            60 by default, 300 over a network.
         on_progress: called a few times a second, on the event loop.
+        host: with a journal, clock, ids and names; the real ones by default.
 
     Raises:
         OptionError: the first pair is invalid; nothing was done.
@@ -81,6 +98,11 @@ async def rename_files(
     operation = BulkOperation(
         "rename_files", store, on_error=on_error, dry_run=dry_run, on_progress=on_progress
     )
+    if journal is not None and not dry_run:
+        refuse_unjournaled(store, copy=copy, on_error=on_error)
+        async with begun(operation, journal, lease, host, replace=replace) as move:
+            await move_listed(move, map_each(pairs, lambda pair: _entry(_read(pair))))
+            return await carry_out(move)
     if isinstance(pairs, Sequence):
         operation.total = len(pairs)
     await Mover(operation, replace=replace).move(map_each(pairs, _read))
@@ -94,6 +116,10 @@ def check_renames(store: Store, *, copy: bool) -> None:
             f"{store.traits.name} cannot rename files. To copy each one and delete its source, "
             "which is not atomic, pass copy=True"
         )
+
+
+def _entry(file: FileRename) -> Entry:
+    return Entry(file.source, file.dest, file.size, file.etag)
 
 
 def _read(pair: Sequence[Any]) -> FileRename:

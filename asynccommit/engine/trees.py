@@ -8,7 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from asynccommit.commit.spill import Entry
 from asynccommit.engine.directories import Parents, leaves
+from asynccommit.engine.journaled import (
+    JournalPath,
+    begun,
+    carry_out,
+    move_listed,
+    move_whole,
+    refuse_unjournaled,
+)
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.operation import BulkOperation, OnError
 from asynccommit.engine.paths import checked_path, is_within
@@ -22,6 +31,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there, remove_directories, remove_directory
 
@@ -38,7 +48,10 @@ async def move_tree(
     copy: bool = False,
     on_error: OnError = "stop",
     dry_run: bool = False,
+    journal: JournalPath | None = None,
+    lease: float | None = None,
     on_progress: OnProgress | None = None,
+    host: Host | None = None,
 ) -> BulkReport:
     """Move a directory to ``dest`` itself, never into it.
 
@@ -56,7 +69,13 @@ async def move_tree(
         on_error: ``stop`` begins nothing more after the first failure; ``continue`` moves all
             others, and the report names the failures.
         dry_run: change nothing; report what would be moved and what would fail.
+        journal: local path or URL of a file to make, from which the move is finished by ``resume``
+            or undone by ``undo`` if it is interrupted. With it every file is listed, and renamed by
+            itself; nothing is moved if one could not be.
+        lease: with a journal, seconds without a heartbeat after which another process may continue;
+            60 by default, 300 over a network.
         on_progress: called a few times a second, on the event loop.
+        host: with a journal, clock, ids and names; the real ones by default.
 
     Raises:
         OptionError: a path is invalid, or one is within the other.
@@ -74,6 +93,14 @@ async def move_tree(
     )
     mover = Mover(operation, replace=replace)
     info = await store.head(old)  # the first request of a store may tell its traits
+    if journal is not None and not dry_run:
+        refuse_unjournaled(store, copy=copy, on_error=on_error)
+        async with begun(operation, journal, lease, host, replace=replace) as move:
+            if info.is_dir:
+                await move_whole(move, old, new)
+            else:
+                await move_listed(move, [Entry(old, new, info.size, info.etag)])
+            return await carry_out(move)
     if not info.is_dir:
         await mover.move([FileRename(old, new, info.etag, info.size)])
     elif store.traits.atomic_directory_rename:

@@ -2,10 +2,11 @@
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``directories`` [d], ``aside``
 and ``replaced`` [[d, kind, etag]], ``units`` [d], ``old`` [[d, size, etag]], ``files``
-[[s, d, size, etag]]. A source s is relative to the job attempt's directory or, for
-FileOutputCommitter, to the directory of its committed tasks. A place d is relative to the
-destination, or absolute if it is outside of the destination. File names that are not UTF-8 contain
-lone surrogates, which are escaped. Readers ignore unknown fields.
+[[s, d, size, etag]]. A source s is relative to the job attempt's directory; for
+FileOutputCommitter, to the directory of its committed tasks; for a move of existing files, to the
+directory that they are below. A place d is relative to the destination, or absolute if it is
+outside of the destination. File names that are not UTF-8 contain lone surrogates, which are
+escaped. Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -118,11 +119,8 @@ def read_chunk(fields: JsonFields, plan_id: str, index: int) -> PlanChunk:
 # --- rows ------------------------------------------------------------------------------------
 
 
-_WHERE = ("tasks/", "absolute/", "task_")
-
-
 def _sources(values: Sequence[Any]) -> bool:
-    return are_paths(values) and all(v.startswith(_WHERE) for v in values)
+    return are_paths(values)
 
 
 def _places(values: Sequence[Any]) -> bool:
@@ -133,7 +131,7 @@ def _kinds(values: Sequence[Any]) -> bool:
     return {*map(type, values)} <= {str} and {*values} <= KINDS
 
 
-_SOURCE = Column("s", _sources, "a path below tasks/, absolute/ or a committed task")
+_SOURCE = Column("s", _sources, "a relative path")
 _PLACE = Column("d", _places, "a path")
 _SIZE = Column("size", are_sizes, "a size")
 _ETAG = Column("etag", are_etags, "an etag or null")

@@ -16,6 +16,7 @@ from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.job.owners import describe
 from asynccommit.commit.job.places import OtherCommit, resolve_places
 from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, Layout
+from asynccommit.commit.layout_file_output import recorded
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -130,6 +131,8 @@ async def _other(run: CommitContext, layout: Layout, *, looking: bool) -> OtherC
     """Return the state of another job's commit, or ``None`` if not begun."""
     try:
         standing = await read_state(run.store, layout)
+        if standing is not None:
+            layout = recorded(layout, standing.record.options)
     except _UNREADABLE as error:
         return OtherCommit(_unreadable(layout, error), layout, resolve_places(layout, ""))
     if standing is None:

@@ -98,6 +98,30 @@ async def is_expired(run: CommitContext, layout: Layout, standing: CommitState) 
     return now - since.seen > since.claim.lease + _CLOCK_SKEW_SECONDS
 
 
+async def refuse_in_flight(run: CommitContext, standing: CommitState) -> None:
+    """Refuse to bring files back that a request under way may move again.
+
+    The sources of a job are moved away first, so that a late request finds none. Those of a move of
+    existing files come back to their paths. So its undoing waits until no request of an earlier
+    owner can be executed any more: an owner stops sending before its lease is over.
+
+    Raises ``OwnedError``.
+    """
+    remote = bool(run.store.traits.account)
+    if not (run.layout.outside and remote) or standing.decision is not None:
+        return
+    if await is_expired(run, run.layout, standing):
+        return
+    age = max(0.0, run.host.now() - standing.seen)
+    wait = max(1.0, standing.claim.lease + _CLOCK_SKEW_SECONDS - age)
+    text = (
+        f"{describe(standing.claim.owner)} may have sent requests that {run.store.traits.name} has "
+        f"yet to execute, and that would move files again. Nothing was done. Undo the move in "
+        f"{wait:,.0f} s, or finish it now: {job_command('resume', run.layout)}"
+    )
+    raise OwnedError(run.layout.job_id, run.meter.stage, (), text)
+
+
 async def _why_free(run: CommitContext, standing: CommitState, force: bool) -> str:
     """Return why the commit may be taken over.
 

@@ -156,7 +156,7 @@ async def _parts(layout: Layout, plan: Plan) -> AsyncIterator[tuple[str, Sequenc
         yield part
     async for old in in_batches(plan.old.entries(), CHUNK_ROWS):
         yield "old", [(layout.relative(e.dest), e.size, e.etag) for e in old]
-    base = len(layout.sources_dir) + 1
+    base = len(layout.sources_dir.rstrip("/")) + 1
     inside = layout.root + "/"
     skip = len(inside)
     async for entries in in_batches(plan.loaded.spill.entries(), CHUNK_ROWS):
@@ -244,10 +244,10 @@ class _PlanReader:
         self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
         old = [Entry("", self._place(d, url, aside=True), z, e) for d, z, e in chunk.old]
         await self.plan.old.append(old)
-        for name in {s.partition("/")[0] for s, *_ in chunk.files}:
-            if not layout.has_source(name):
+        for name, slash in {s.partition("/")[:2] for s, *_ in chunk.files}:
+            if not layout.has_source(name, below=bool(slash)):
                 raise ManifestError(url, f"{name[:200]!r} is not a directory of a task of this job")
-        base = layout.sources_dir + "/"
+        base = layout.sources_dir.rstrip("/") + "/"
         files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
         await self.plan.loaded.add(files, [])
 

@@ -253,9 +253,9 @@ async def _in_the_way(
     if survey.blocked:
         blocked = [aside.path for aside in survey.blocked]
         text = "a file or link is in the place of a directory"
-        raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
+        raise PreconditionError("mkdir", blocked[0], text + _remedy(run, blocked))
     if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
-        raise ExistsError("rename", paths[0], "it exists already" + _remedy(paths))
+        raise ExistsError("rename", paths[0], "it exists already" + _remedy(run, paths))
     return sorted({*taken, *stale}, key=lambda aside: aside.path)
 
 
@@ -279,7 +279,7 @@ async def _stale_checksums(
         paths = sorted(aside.path for aside in found)
         text = (
             "a Hadoop checksum file without its data file, with which Hadoop could not read the "
-            "new file" + _remedy(paths)
+            "new file" + _remedy(run, paths)
         )
         raise ExistsError("rename", paths[0], text)
     return found
@@ -297,9 +297,10 @@ async def _was_moved(run: CommitContext, entry: Entry) -> bool:
     return same and info.kind is Kind.FILE and not await _if_there(run, entry.source)
 
 
-def _remedy(paths: Sequence[str]) -> str:
+def _remedy(run: CommitContext, paths: Sequence[str]) -> str:
     others = f" (as at {named(paths[1:])})" if paths[1:] else ""
-    return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
+    option = "set mapreduce.manifest.committer.delete.target.files"
+    return f"{others}: move it, or {'replace it' if run.layout.outside else option}"
 
 
 async def _with_dest(loaded: LoadedManifests, prints: set[int]) -> AsyncIterator[Entry]:

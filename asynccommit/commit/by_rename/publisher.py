@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from asynccommit.commit.by_rename.attempt_files import delete_remains
 from asynccommit.commit.by_rename.cleanup import (
@@ -35,13 +35,14 @@ from asynccommit.commit.by_rename.snapshot import look_ahead, look_at_destinatio
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
+from asynccommit.commit.errors import finish
 from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.publisher import AbortResult, Inputs, Publisher
 from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished, check_setup
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_file_output import recorded
-from asynccommit.errors import ManifestError, PreconditionError
+from asynccommit.errors import CommitError, ManifestError, PreconditionError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import both
@@ -70,6 +71,8 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         load: reads what the committed tasks have left.
         overwrites: whether files of the job replace existing files.
     """
+
+    moves: ClassVar[bool] = False
 
     def __init__(self, load: Load, *, overwrites: bool = False) -> None:
         self._load = load
@@ -221,13 +224,21 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         self, run: CommitContext, state: CommitState, *, force: bool = False
     ) -> JobReport:
         """See ``Publisher.resume``."""
+        self._refuse_other_kind(run)
         return await resume(run, state, force=force)
 
     async def roll_back(
         self, run: CommitContext, state: CommitState, *, force: bool = False
     ) -> AbortReport:
         """See ``Publisher.roll_back``."""
+        self._refuse_other_kind(run)
         return await roll_back_job(run, state, force=force)
+
+    def _refuse_other_kind(self, run: CommitContext) -> None:
+        """Refuse a move where a job is meant: its journal says what it may change."""
+        if run.layout.outside and not self.moves:
+            text = f"it is not a job but a move of files. {finish(run)}"
+            raise CommitError(run.layout.job_id, run.meter.stage, (), text)
 
     async def stopped(self, run: CommitContext, error: BaseException) -> None:
         """See ``Publisher.stopped``."""

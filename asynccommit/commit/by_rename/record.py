@@ -38,7 +38,6 @@ from asynccommit.commit.job.drafts import discard, draft, put_drafted
 from asynccommit.commit.job.owners import owner_of
 from asynccommit.commit.job.paths import ancestors, leaves, outermost
 from asynccommit.commit.job.places import TARGETS, places_text
-from asynccommit.commit.layout_file_output import RECORDED
 from asynccommit.errors import (
     CommitError,
     ExistsError,
@@ -379,7 +378,7 @@ def _record(beginning: _Beginning) -> CommitRecord:
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
             **({TARGETS: places_text(run, plan.targets)} if plan.targets else {}),
-            **({RECORDED: run.layout.kind} if run.layout.shared else {}),
+            **run.layout.facts,
             **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
         },
         made_destination=beginning.made_destination,

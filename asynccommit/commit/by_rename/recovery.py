@@ -11,7 +11,7 @@ from asynccommit.commit.by_rename.jobs import status_of
 from asynccommit.commit.by_rename.lease import close_place
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.outcome import decide, find_decision
-from asynccommit.commit.by_rename.ownership import take_over
+from asynccommit.commit.by_rename.ownership import refuse_in_flight, take_over
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.plan_file import load_plan
 from asynccommit.commit.by_rename.reconcile import reconcile
@@ -92,6 +92,8 @@ async def roll_back_job(
     if decision is not None and decision.outcome is Ending.COMMITTED:
         text = "it is committed and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
+    if not force:
+        await refuse_in_flight(run, standing)
     async with await take_over(run, standing, force=force) as lease:
         decision = await find_decision(run)
         if decision is not None and decision.outcome is Ending.COMMITTED:
@@ -122,6 +124,8 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
             plan = await load_plan(run, record, loaded)
             await put_back(run, plan)
             undone = await roll_back(run, plan)
+    await run.end(Ending.ROLLBACK, undone.files)
+    if not done:
         await close_place(run, Ending.ROLLBACK)
     await clean_up_rolled_back(run)
     if record.made_destination:

@@ -2,7 +2,8 @@
 
 It may be repeated: every step checks the present state. First the tasks' directories are moved
 away, or the files in them, so that a late rename finds no source. Undone files go to a separate
-place, never back to their sources, because a late rename would publish them again.
+place, never back to their sources, because a late rename would publish them again; only those of a
+move of existing files do, see ``refuse_in_flight``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from asynccommit.commit.by_rename.plan import (
 from asynccommit.commit.by_rename.rollback_by_identity import take_files
 from asynccommit.commit.by_rename.rollback_by_version import take_sources, take_versions
 from asynccommit.commit.by_rename.rollback_result import REFUSED, RollbackResult, verify
+from asynccommit.commit.by_rename.rollback_to_sources import return_files
 from asynccommit.commit.by_rename.swap import Keep, merge
 from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
@@ -38,6 +40,8 @@ async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     The tasks' directories are moved away; where that keeps nothing out, every file in them that was
     never moved. What is then in the owner's place is known not to be at its destination.
     """
+    if run.layout.outside:
+        return  # such files stay; who undoes a move waits until no rename can be late
     if not run.store.traits.fences:
         await take_sources(run, plan, undone)
         return
@@ -72,8 +76,7 @@ async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
     undone = RollbackResult()
     await fence(run, plan, undone)
     with run.meter.timed("job_stage_roll_back", plan.loaded.files):
-        take_back = take_versions if run.store.traits.content_etags else take_files
-        await take_back(run, plan, undone)
+        await _take_back(run, plan, undone)
         await _remove_units(run, plan)
         await _remove_empty(run, plan, plan.missing)
         asides = [*plan.replaced, *plan.aside]
@@ -81,6 +84,16 @@ async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
         undone.end()
         await verify(run, plan, undone)
     return undone
+
+
+async def _take_back(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+    """Take every moved file out of its destination."""
+    if run.layout.outside:
+        await return_files(run, plan, undone)
+    elif run.store.traits.content_etags:
+        await take_versions(run, plan, undone)
+    else:
+        await take_files(run, plan, undone)
 
 
 async def _remove_units(run: CommitContext, plan: Plan) -> None:

@@ -113,7 +113,8 @@ async def _look_for_files(
     if not there:
         return
     contents = run.store.traits.content_etags  # others may write the same
-    never = await sources_there(run, plan, run.epoch_dir) if contents else set[int]()
+    base = None if run.layout.outside else run.epoch_dir
+    never = await sources_there(run, plan, base) if contents else set[int]()
     async for entry in loaded.spill.each():
         if fingerprint(loaded.expected(entry)) not in there or before.may_be(entry):
             continue

@@ -71,6 +71,7 @@ async def _show(run: CommitContext, plan: Plan, marker: Info | None) -> None:
     """Write ``_SUCCESS``, and tell the caller."""
     await write_success(run, plan, marker)
     await remove_emptied(run, plan)
+    await run.end(Ending.COMMITTED, plan.loaded.files)
     run.tell_visible(lambda: job_report(run, plan))
 
 

@@ -19,6 +19,7 @@ from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.pinning import PinningStore
 from asynccommit.stores.streaming import Stream
+from asynccommit.stores.urls import Address
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
@@ -105,10 +106,16 @@ class Wrapped:
 
     It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``,
     ``MultipartStore`` or ``StreamingStore`` where ``store`` is one.
+
+    Args:
+        store: the store.
+        policies: the wrappers.
+        address: a place in the store, for its scheme and container; ``None`` if unknown.
     """
 
-    def __init__(self, store: Store, *policies: Policy) -> None:
+    def __init__(self, store: Store, *policies: Policy, address: Address | None = None) -> None:
         self.store = store
+        self.address = address
         self.policies = policies
         call = _sender(store)
         for policy in reversed(policies):

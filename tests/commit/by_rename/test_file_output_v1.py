@@ -747,7 +747,7 @@ def test_ids_name_their_job() -> None:
     assert FileLayout(dest, "ab").ids(7)[0] == "task_ab_0000_m_000007"
     uuid = "7b0c4a1e-1111-4000-8000-000000000000"
     assert FileLayout(dest, uuid).run_id == f"{uuid.replace('-', '')}_0000"
-    assert not FileLayout(dest, "job_1_0001").has_source("task_1_0002_m_000000")
+    assert not FileLayout(dest, "job_1_0001").has_source("task_1_0002_m_000000", below=True)
     assert recorded(Layout(dest, "a"), {"layout": "file"}) == FileLayout(dest, "a")
     assert recorded(FileLayout(dest, "a"), {}) == Layout(dest, "a")
 

@@ -1,0 +1,129 @@
+"""The committer of a move of existing files, with the steps of a job commit.
+
+Record, plan, owners, settling and rollback are those of the manifest committer. There are no tasks:
+the files to move are given, and are where their owner has left them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
+from asynccommit.commit.by_rename.publisher import RenamePublisher
+from asynccommit.commit.by_rename.status import CommitState
+from asynccommit.commit.by_rename.task_side import TaskSide
+from asynccommit.commit.context import CommitContext, OnEnd, Phase
+from asynccommit.commit.job.setup import Unfinished
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_move import MoveLayout
+from asynccommit.commit.meter import OnProgress
+from asynccommit.commit.spill import CHUNK, Spill, in_batches
+from asynccommit.errors import ManifestError
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+
+
+@dataclass(slots=True)
+class Moves:
+    """The files to move.
+
+    Attributes:
+        files: the files.
+        directories: decoded paths of directories that must exist at the destination.
+    """
+
+    files: Spill
+    directories: Sequence[str] = field(default_factory=list)
+
+    async def load(
+        self,
+        run: CommitContext,
+        loaded: LoadedManifests,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """Give the files to a commit. See ``publisher.Load``."""
+        loaded.vouched = True
+        await loaded.add([], self.directories)
+        async for batch in in_batches(self.files.entries(), CHUNK):
+            await loaded.add(batch, [])
+
+
+class MovePublisher(RenamePublisher):
+    """Moves existing files; settles only the move of its own journal."""
+
+    moves: ClassVar[bool] = True
+
+    async def unfinished(self, run: CommitContext) -> list[Unfinished]:
+        """See ``Publisher.unfinished``. Other moves have journals of their own."""
+        found = await super().unfinished(run)
+        return [one for one in found if not one.layout.outside]
+
+    async def state(self, run: CommitContext) -> CommitState | None:
+        """See ``Publisher.state``.
+
+        Raises ``ManifestError`` for a record of anything but this move.
+        """
+        given = run.layout
+        state = await super().state(run)
+        if state is not None and run.layout.sources_dir != given.sources_dir:
+            raise ManifestError(given.url(given.record), "is not of the move of this journal")
+        return state
+
+
+class MoveCommitter(TaskSide):
+    """A committer of one move.
+
+    Args:
+        store: the store of the files.
+        layout: the move.
+        options: of the commit.
+        host: clock, ids and names.
+        moves: the files, where the move may begin now.
+        on_end: see ``CommitContext``.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        layout: MoveLayout,
+        options: Options,
+        host: Host,
+        *,
+        moves: Moves,
+        on_end: OnEnd,
+    ) -> None:
+        super().__init__(store, layout, options, host)
+        self._publisher = MovePublisher(moves.load)
+        self._on_end = on_end
+        self._context: CommitContext | None = None
+
+    @property
+    def renamed(self) -> int:
+        """Return how many files reached their destinations by this process."""
+        return 0 if self._context is None else self._context.renamed
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether something may have been moved."""
+        return self._context is not None and self._context.phase is not Phase.PLANNING
+
+    @property
+    def publisher(self) -> MovePublisher:
+        """See ``JobCommitter.publisher``."""
+        return self._publisher
+
+    @property
+    def _kind_of_others(self) -> type[ManifestCommitter]:
+        return ManifestCommitter
+
+    def _run(self, on_progress: OnProgress | None = None) -> CommitContext:
+        run = super()._run(on_progress)
+        run.on_end = self._on_end
+        self._context = run
+        return run

@@ -1,0 +1,138 @@
+"""The journal of a move: a small file, local or on the store of the move."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from asynccommit.commit.hints import quoted
+from asynccommit.errors import ExistsError, NotFoundError, OptionError, OutcomeUnknownError
+from asynccommit.formats.move_journal import (
+    MAX_JOURNAL_BYTES,
+    JournalState,
+    MoveJournal,
+    decode_journal,
+    encode_journal,
+)
+from asynccommit.stores.base import Store
+from asynccommit.stores.opening import open_store
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.tree import read_if_there, remove_file
+from asynccommit.stores.urls import Address, parse_url
+
+
+@dataclass(slots=True)
+class Journal:
+    """An open journal.
+
+    Attributes:
+        store: the store of the file.
+        place: the file.
+        content: what the file says, once it is written or read.
+    """
+
+    store: Store
+    place: Address
+    content: MoveJournal | None = None
+
+    @property
+    def shown(self) -> str:
+        """Return the file as command lines name it: a path if it is local."""
+        return self.place.path if self.place.scheme == "file" else str(self.place)
+
+    async def begin(self, content: MoveJournal) -> None:
+        """Write the journal of a new move.
+
+        Raises ``ExistsError`` that says what is there.
+        """
+        data = encode_journal(content)
+        if self.store.traits.directories:
+            await self.store.mkdir(self.place.path.rpartition("/")[0] or "/")
+        try:
+            await self.store.put(self.place.path, data, overwrite=False)
+        except (ExistsError, OutcomeUnknownError) as error:
+            there = await read_if_there(self.store, self.place.path, MAX_JOURNAL_BYTES)
+            if there is None and isinstance(error, OutcomeUnknownError):
+                raise
+            if there != data:
+                raise ExistsError("put", str(self.place), self._refusal(there or b"")) from error
+        await self._sync()
+        self.content = content
+
+    async def read(self) -> MoveJournal:
+        """Return what the journal says.
+
+        Raises ``NotFoundError`` without a journal, and ``ManifestError`` for another file.
+        """
+        data = await self.store.get(self.place.path, MAX_JOURNAL_BYTES)
+        self.content = decode_journal(data, str(self.place))
+        return self.content
+
+    async def end(self, state: JournalState, files: int, now_ms: int) -> None:
+        """Write how the move has ended."""
+        assert self.content is not None
+        self.content = replace(self.content, state=state, ended_ms=now_ms, files=files)
+        await self.store.put(self.place.path, encode_journal(self.content))
+        await self._sync()
+
+    async def discard(self) -> None:
+        """Delete the journal of a move that has not begun, unless it is another's by now."""
+        mine = self.content
+        try:
+            if mine is not None and (await self.read()).job_id == mine.job_id:
+                await remove_file(self.store, self.place.path)
+        except NotFoundError:
+            return
+
+    async def _sync(self) -> None:
+        if not self.store.traits.durable:
+            await self.store.sync(self.place.path)
+            await self.store.sync(self.place.path.rpartition("/")[0] or "/")
+
+    def _refusal(self, data: bytes) -> str:
+        state = decode_journal(data, str(self.place)).state
+        name = quoted(self.shown)
+        if state is not JournalState.BEGUN:
+            return f"it is the journal of a move that was {state}: delete it, or choose another"
+        return (
+            "it is the journal of a move that has begun. Finish it: asynccommit mv --resume "
+            f"{name} - or undo it: asynccommit mv --undo {name}"
+        )
+
+
+def journal_place(journal: str | os.PathLike[str]) -> Address:
+    """Return the place of a journal: a local path or a URL.
+
+    Raises ``UrlError`` and ``OptionError``.
+    """
+    place = parse_url(os.path.abspath(journal) if _is_local(journal) else os.fspath(journal))
+    if place.path == "/":
+        raise OptionError(f"{place}: expected a file for the journal, not the root of a store")
+    return place
+
+
+def _is_local(journal: str | os.PathLike[str]) -> bool:
+    scheme, colon, _ = os.fspath(journal).partition(":")
+    return not colon or "/" in scheme
+
+
+@asynccontextmanager
+async def opened(store: Wrapped, journal: str | os.PathLike[str]) -> AsyncIterator[Journal]:
+    """Open a journal that is local or on ``store``; write nothing.
+
+    Raises ``OptionError`` for another store.
+    """
+    place, address = journal_place(journal), store.address
+    if address is None:
+        raise OptionError("a journal needs a store that was opened by open_store, with its URL")
+    if place.same_store(address):
+        yield Journal(store, place)
+        return
+    if place.scheme != "file":
+        raise OptionError(
+            f"the journal {place} is neither a local file nor on the store of the files, {address}"
+        )
+    async with open_store(place) as local:
+        yield Journal(local, place)

@@ -1,0 +1,231 @@
+"""Finish or undo a move from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from datetime import UTC, datetime
+
+from asynccommit.commit.by_rename.move_committer import MoveCommitter
+from asynccommit.commit.hints import quoted
+from asynccommit.engine.journaled import (
+    RENAMING,
+    UNDOING,
+    Journaled,
+    JournalPath,
+    done,
+    failed,
+    refuse_unfit,
+    telling,
+)
+from asynccommit.engine.journals import opened
+from asynccommit.engine.operation import BulkOperation
+from asynccommit.engine.report import BulkReport, OnProgress
+from asynccommit.engine.trees import move_tree
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    ManifestError,
+    NotFoundError,
+    PreflightError,
+    StoreError,
+)
+from asynccommit.formats.move_journal import JournalState, MoveJournal
+from asynccommit.results import AbortReport
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.tree import is_there
+from asynccommit.stores.urls import parse_url
+
+
+async def resume(
+    store: Wrapped,
+    journal: JournalPath,
+    *,
+    force: bool = False,
+    lease: float | None = None,
+    on_progress: OnProgress | None = None,
+    host: Host | None = None,
+) -> BulkReport:
+    """Finish a move that was interrupted, from its journal.
+
+    Any process may do it that reaches the store and the journal. A finished move is left as it is:
+    the report has its files as skipped. An undoing that was interrupted is finished instead.
+
+    Args:
+        store: the store of the files, as ``asynccommit.open_store`` opens it.
+        journal: the local path or URL of the journal.
+        force: take the move over from an owner that seems to be alive.
+        lease: seconds without a heartbeat after which another may continue this move.
+        on_progress: called a few times a second, on the event loop.
+        host: clock, ids and names; the real ones by default.
+
+    Raises:
+        OwnedError: its owner may be alive; nothing was done.
+        PreflightError: the move was undone, or had not begun and must be given anew.
+        ManifestError: the journal cannot be trusted.
+        NotFoundError: there is no journal.
+        BulkError: something could not be moved; its ``report`` says what was done.
+    """
+    operation = BulkOperation("resume", store, on_progress=on_progress)
+    async with _read(operation, journal, lease, host) as (move, content):
+        committer = move.committer(content.job_id)
+        if content.state is JournalState.FINISHED:
+            await _sweep(move, committer)
+            operation.skipped = content.files
+            return operation.result()
+        if content.state is JournalState.UNDONE:
+            raise _undone(move, content, "it was undone")
+        try:
+            report = await committer.resume_job(
+                force=force, on_progress=telling(operation, RENAMING)
+            )
+        except CommitError as error:
+            if _has_begun(error, committer):
+                operation.done = committer.renamed
+                raise failed(move, error, begun=True) from error
+        else:
+            if report.rolled_back:
+                raise _undone(move, content, "it was being undone, and that is now finished")
+            return done(operation, report.files, report.bytes)
+        await committer.rollback_job(force=force)
+        await move.journal.discard()
+    if not content.tree:
+        text = "nothing had been moved when it was interrupted: run the same command again"
+        raise PreflightError(content.job_id, "job_stage_setup", (), text)
+    return await move_tree(
+        store,
+        move.source,
+        move.dest,
+        replace=content.replace,
+        journal=journal,
+        lease=lease,
+        on_progress=on_progress,
+        host=host,
+    )
+
+
+async def undo(
+    store: Wrapped,
+    journal: JournalPath,
+    *,
+    force: bool = False,
+    lease: float | None = None,
+    on_progress: OnProgress | None = None,
+    host: Host | None = None,
+) -> BulkReport:
+    """Undo a move that was interrupted, from its journal.
+
+    Moved files go back to where they were, and replaced ones to their places. Files that others
+    have changed since stay where they are; the report names them as failures. On a store over a
+    network this waits for the lease of whoever was moving, as requests may be under way.
+
+    Args: see ``resume``.
+
+    Raises:
+        OwnedError: its owner may be alive, or its requests may be under way; nothing was done.
+        CommittedError: the move is finished.
+        ManifestError: the journal cannot be trusted.
+        NotFoundError: there is no journal.
+        BulkError: something could not be moved back; its ``report`` says what was done.
+    """
+    operation = BulkOperation("undo", store, on_error="continue", on_progress=on_progress)
+    async with _read(operation, journal, lease, host) as (move, content):
+        committer = move.committer(content.job_id)
+        if content.state is JournalState.FINISHED:
+            raise _finished(move, content)
+        if content.state is JournalState.UNDONE:
+            await _sweep(move, committer)
+            operation.skipped = content.files
+            return operation.result()
+        try:
+            report = await committer.rollback_job(
+                force=force, on_progress=telling(operation, UNDOING)
+            )
+        except CommittedError as error:
+            raise _decided(move, error) from error
+        except CommitError as error:
+            raise failed(move, error, begun=True) from error
+        if report.kept:
+            raise CommitError(content.job_id, "job_stage_abort", (), report.kept)
+        if not report.rolled_back:
+            await move.journal.end(JournalState.UNDONE, 0, int(move.host.now() * 1000))
+        return _undo_report(operation, report)
+
+
+@asynccontextmanager
+async def _read(
+    operation: BulkOperation, journal: JournalPath, lease: float | None, host: Host | None
+) -> AsyncIterator[tuple[Journaled, MoveJournal]]:
+    """Open a journal, and the move that it names.
+
+    Raises ``ManifestError`` for a move on another store.
+    """
+    store = operation.store
+    assert isinstance(store, Wrapped)
+    refuse_unfit(store)
+    async with opened(store, journal) as record:
+        content = await record.read()
+        source, dest = parse_url(content.source), parse_url(content.dest)
+        address = store.address
+        if address is None or not (source.same_store(address) and dest.same_store(address)):
+            text = f"is of a move on the store of {content.dest}: open that store"
+            raise ManifestError(str(record.place), text)
+        move = Journaled(operation, record, content.tree, content.replace, lease)
+        move.source, move.dest = source.path, dest.path
+        move.host = host or this_host()
+        with closing(move.moves.files):
+            yield move, content
+
+
+def _has_begun(error: CommitError, committer: MoveCommitter) -> bool:
+    """Return whether there was a commit record, so that ``error`` is another failure."""
+    record = committer.layout.record
+    missing = [one for one in error.failures if isinstance(one, NotFoundError)]
+    return not any(one.path == record for one in missing)
+
+
+async def _sweep(move: Journaled, committer: MoveCommitter) -> None:
+    """Delete the files of a move that has ended, if its clean-up was interrupted."""
+    if not await is_there(move.store, committer.layout.job_dir):
+        return
+    with suppress(PreflightError, CommittedError):
+        if move.journal.content is None or move.journal.content.state is JournalState.FINISHED:
+            await committer.resume_job()
+        else:
+            await committer.rollback_job()
+
+
+def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:
+    for path in report.left:
+        why = next((text for text in report.warnings if text.startswith(f"{path} ")), "")
+        operation.record(path, "", StoreError("undo", path, why or "differs from before the move"))
+    return done(operation, report.files)
+
+
+def _undone(move: Journaled, content: MoveJournal, what: str) -> PreflightError:
+    text = f"{what}; {_when(content)}nothing is left to finish. To move the files, begin a new move"
+    return PreflightError(content.job_id, "job_stage_setup", (), text)
+
+
+def _finished(move: Journaled, content: MoveJournal) -> CommittedError:
+    text = (
+        f"the move is finished, and cannot be undone; {_when(content)}move its files back from "
+        f"{content.dest} to {content.source} by another move"
+    )
+    return CommittedError(content.job_id, "job_stage_abort", (), text)
+
+
+def _decided(move: Journaled, error: CommittedError) -> CommittedError:
+    text = (
+        "all files have been moved, and only the end is left, so it cannot be undone. Finish it: "
+        f"asynccommit mv --resume {quoted(move.journal.shown)}"
+    )
+    return CommittedError(error.job_id, error.stage, (), text)
+
+
+def _when(content: MoveJournal) -> str:
+    if content.ended_ms is None:
+        return ""
+    when = datetime.fromtimestamp(content.ended_ms / 1000, UTC).isoformat(timespec="seconds")
+    return f"the journal says so since {when}: "
