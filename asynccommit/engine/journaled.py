@@ -33,6 +33,7 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_record import Owner
 from asynccommit.formats.move_journal import JournalState, MoveJournal
 from asynccommit.options.job import Options
 from asynccommit.redact import Redacted
@@ -47,6 +48,7 @@ log = logging.getLogger(__name__)
 
 RENAMING = "job_stage_rename_files"
 UNDOING = "job_stage_roll_back"
+_under_way: set[str] = set()
 _PATIENCE_SECONDS = 60.0
 """Time for deleting what a move that has not begun has written."""
 
@@ -109,7 +111,13 @@ class Journaled:
             self.address.at(self.dest), job_id, source=self.source, journal=self.journal.shown
         )
         return MoveCommitter(
-            self.store, layout, options, self.host, moves=self.moves, on_end=_ending(self)
+            self.store,
+            layout,
+            options,
+            self.host,
+            moves=self.moves,
+            on_begin=self.journal.confirm,
+            on_end=_ending(self),
         )
 
 
@@ -205,7 +213,16 @@ async def carry_out(move: Journaled) -> BulkReport:
 
     Raises ``BulkError``; ``OwnedError`` if another process has taken it over.
     """
-    operation, name = move.operation, f"move-{move.host.new_id()}"
+    name = f"move-{move.host.new_id()}"
+    _under_way.add(name)
+    try:
+        return await _carry_out(move, name)
+    finally:
+        _under_way.discard(name)
+
+
+async def _carry_out(move: Journaled, name: str) -> BulkReport:
+    operation = move.operation
     operation.total = move.moves.files.count
     await move.journal.begin(_content(move, name))
     committer = move.committer(name)
@@ -221,6 +238,11 @@ async def carry_out(move: Journaled) -> BulkReport:
     return done(operation, report.files, report.bytes)
 
 
+def is_under_way(job_id: str) -> bool:
+    """Return whether this process is at work on a move that it has begun."""
+    return job_id in _under_way
+
+
 def _content(move: Journaled, name: str) -> MoveJournal:
     return MoveJournal(
         job_id=name,
@@ -229,6 +251,7 @@ def _content(move: Journaled, name: str) -> MoveJournal:
         tree=move.tree,
         replace=move.replace,
         started_ms=int(move.host.now() * 1000),
+        owner=Owner(name, move.host.name, move.host.user, move.host.process),
     )
 
 

@@ -8,7 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from asynccommit.commit.hints import quoted
-from asynccommit.errors import ExistsError, NotFoundError, OptionError, OutcomeUnknownError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
 from asynccommit.formats.move_journal import (
     MAX_JOURNAL_BYTES,
     JournalState,
@@ -69,6 +75,16 @@ class Journal:
         data = await self.store.get(self.place.path, MAX_JOURNAL_BYTES)
         self.content = decode_journal(data, str(self.place))
         return self.content
+
+    async def confirm(self) -> None:
+        """Check that the move was not given up by another process.
+
+        Raises ``PreconditionError``.
+        """
+        data = await read_if_there(self.store, self.place.path, MAX_JOURNAL_BYTES)
+        if self.content is None or data != encode_journal(self.content):
+            text = "another process has ended this move, or begun another"
+            raise PreconditionError("get", str(self.place), text)
 
     async def end(self, state: JournalState, files: int, now_ms: int) -> None:
         """Write how the move has ended."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 
+from asynccommit.commit.by_rename.lease import ACCOUNT_LEASE, LEASE
 from asynccommit.commit.by_rename.move_committer import MoveCommitter
 from asynccommit.commit.hints import quoted
+from asynccommit.commit.job.owners import describe
 from asynccommit.engine.journaled import (
     RENAMING,
     UNDOING,
@@ -15,6 +18,7 @@ from asynccommit.engine.journaled import (
     JournalPath,
     done,
     failed,
+    is_under_way,
     refuse_unfit,
     telling,
 )
@@ -27,6 +31,7 @@ from asynccommit.errors import (
     CommittedError,
     ManifestError,
     NotFoundError,
+    OwnedError,
     PreflightError,
     StoreError,
 )
@@ -88,7 +93,7 @@ async def resume(
             if report.rolled_back:
                 raise _undone(move, content, "it was being undone, and that is now finished")
             return done(operation, report.files, report.bytes)
-        await committer.rollback_job(force=force)
+        await _give_up(move, committer, content, force=force)
         await move.journal.discard()
     if not content.tree:
         text = "nothing had been moved when it was interrupted: run the same command again"
@@ -139,9 +144,12 @@ async def undo(
             operation.skipped = content.files
             return operation.result()
         try:
-            report = await committer.rollback_job(
-                force=force, on_progress=telling(operation, UNDOING)
-            )
+            if await _is_unclaimed(move, committer):
+                report = await _give_up(move, committer, content, force=force)
+            else:
+                report = await committer.rollback_job(
+                    force=force, on_progress=telling(operation, UNDOING)
+                )
         except CommittedError as error:
             raise _decided(move, error) from error
         except CommitError as error:
@@ -183,6 +191,42 @@ def _has_begun(error: CommitError, committer: MoveCommitter) -> bool:
     record = committer.layout.record
     missing = [one for one in error.failures if isinstance(one, NotFoundError)]
     return not any(one.path == record for one in missing)
+
+
+async def _is_unclaimed(move: Journaled, committer: MoveCommitter) -> bool:
+    """Return whether neither a commit record nor the owner of a setup is there."""
+    layout = committer.layout
+    for path in (layout.record, layout.job_owner, layout.ended("aborted")):
+        if await is_there(move.store, path):
+            return False
+    return True
+
+
+async def _give_up(
+    move: Journaled, committer: MoveCommitter, content: MoveJournal, *, force: bool
+) -> AbortReport:
+    """Delete the files of a move that has not begun.
+
+    Raises ``OwnedError`` if its process may be about to begin it.
+    """
+    unclaimed = await _is_unclaimed(move, committer)
+    if unclaimed and not force and not await _is_dead(move, content):
+        text = f"{describe(content.owner)} may be about to begin it. Nothing was done"
+        raise OwnedError(content.job_id, "job_stage_abort", (), text)
+    return await committer.abort_job("given up", careful=not (unclaimed or force))
+
+
+async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
+    """Return whether the process that began a move has ended, or is silent for long."""
+    owner, host = content.owner, move.host
+    if (owner.host, bool(owner.process)) == (host.name, True):
+        if owner.process == host.process:
+            return not is_under_way(content.job_id)
+        alive = await asyncio.to_thread(host.is_running, owner.process)
+        if alive is not None:
+            return not alive
+    lease = move.lease or (ACCOUNT_LEASE if move.store.traits.account else LEASE)
+    return host.now() - content.started_ms / 1000 > lease
 
 
 async def _sweep(move: Journaled, committer: MoveCommitter) -> None:

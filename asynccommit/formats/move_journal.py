@@ -4,7 +4,8 @@ JSON: ``type``, ``state`` (``begun``, ``finished`` or ``undone``), ``jobId`` (na
 below ``_temporary`` of ``dest``), ``source`` and ``dest`` (URLs of the directories that all files
 come from and go to), ``tree`` (whether the source was to be moved as a whole), ``replace``,
 ``started`` and ``ended`` (milliseconds since the epoch of 1970; ``null`` while begun), ``files``
-(the number of files that were moved, or moved back). Readers ignore unknown fields.
+(the number of files that were moved, or moved back), ``owner`` (``id``, ``host``, ``user``,
+``process`` of who began). Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from asynccommit.formats.commit_record import Owner
 from asynccommit.formats.fields import MAX_TIME, JsonFields, dump_object, load_object
 
 TYPE = "asynccommit.MoveJournal/1"
@@ -38,6 +40,7 @@ class MoveJournal:
         tree: whether the whole source is moved.
         replace: whether files at the destination are replaced.
         started_ms: when the move began, in milliseconds since the epoch.
+        owner: who began it.
         state: how it stands.
         ended_ms: when it ended; ``None`` before.
         files: number of files moved, or moved back.
@@ -49,6 +52,7 @@ class MoveJournal:
     tree: bool
     replace: bool
     started_ms: int
+    owner: Owner
     state: JournalState = JournalState.BEGUN
     ended_ms: int | None = None
     files: int = 0
@@ -68,6 +72,7 @@ def encode_journal(journal: MoveJournal) -> bytes:
         "tree": journal.tree,
         "replace": journal.replace,
         "started": journal.started_ms,
+        "owner": journal.owner.to_json(),
         "ended": journal.ended_ms,
         "files": journal.files,
     }
@@ -87,6 +92,7 @@ def decode_journal(data: bytes, path: str) -> MoveJournal:
         tree=fields.boolean("tree"),
         replace=fields.boolean("replace"),
         started_ms=fields.count("started", maximum=MAX_TIME),
+        owner=Owner.of(fields),
         state=_state(fields),
         ended_ms=None if fields.get("ended") is None else fields.count("ended", maximum=MAX_TIME),
         files=fields.count("files"),

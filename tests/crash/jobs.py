@@ -153,7 +153,7 @@ def driver(
     made = FileV1Committer if scenario.committer == "file_v1" else ManifestCommitter
     layout = (FileLayout if made is FileV1Committer else Layout)(world.address(DEST), job_id)
     chosen = _options(world, {**scenario.options, **(options or {})})
-    host = _host(world, process, machine, rng, skew)
+    host = host_of(world, process, machine, rng, skew)
     return Driver(process, made(store, layout, chosen, host), store)
 
 
@@ -166,7 +166,9 @@ def _options(world: World, wanted: Mapping[str, Any]) -> Options:
     return Options(workers=3, **found)
 
 
-def _host(world: World, process: Process, machine: str, rng: random.Random, skew: float) -> Host:
+def host_of(world: World, process: Process, machine: str, rng: random.Random, skew: float) -> Host:
+    """Return the host of a process, on a machine whose clock is ahead by ``skew`` seconds."""
+
     def is_running(other: str) -> bool | None:
         found = world.processes.get(other)
         return None if found is None or not world.telling else not found.dead

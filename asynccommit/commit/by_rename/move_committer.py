@@ -6,7 +6,7 @@ the files to move are given, and are where their owner has left them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -85,6 +85,7 @@ class MoveCommitter(TaskSide):
         options: of the commit.
         host: clock, ids and names.
         moves: the files, where the move may begin now.
+        on_begin: awaited once the commit record is written; it raises if the move was given up.
         on_end: see ``CommitContext``.
     """
 
@@ -96,10 +97,12 @@ class MoveCommitter(TaskSide):
         host: Host,
         *,
         moves: Moves,
+        on_begin: Callable[[], Awaitable[None]],
         on_end: OnEnd,
     ) -> None:
         super().__init__(store, layout, options, host)
         self._publisher = MovePublisher(moves.load)
+        self._on_begin = on_begin
         self._on_end = on_end
         self._context: CommitContext | None = None
 
@@ -127,3 +130,7 @@ class MoveCommitter(TaskSide):
         run.on_end = self._on_end
         self._context = run
         return run
+
+    async def _began(self) -> None:
+        await super()._began()
+        await self._on_begin()

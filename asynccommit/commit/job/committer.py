@@ -281,7 +281,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 await publisher.refuse_leftovers(run, plan, known=self.set_up or adopt)
             await publisher.preflight(run, plan, overwrite, adopt=adopt)
             made = self._made_destination
-            await publisher.commit(run, plan, made_destination=made, began=self._ended, adopt=adopt)
+            await publisher.commit(run, plan, made_destination=made, began=self._began, adopt=adopt)
             return publisher.report(run, plan)
 
     async def _already(self, run: RunT, state: StateT | None) -> JobReport:

@@ -99,6 +99,10 @@ class DriverLiveness:
             )
             raise OwnedError(run.layout.job_id, run.meter.stage, (), text)
 
+    async def _began(self) -> None:
+        """Act on the commit record, which is written: the job's heartbeats stop."""
+        await self._ended()
+
     async def _ended(self) -> None:
         """Stop the heartbeats: the commit has begun, or the job is deleted."""
         if self.heartbeats is not None:
