@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from asynccommit.commit.hints import quoted
@@ -87,9 +87,13 @@ class Journal:
             raise PreconditionError("get", str(self.place), text)
 
     async def end(self, state: JournalState, files: int, now_ms: int) -> None:
-        """Write how the move has ended."""
-        assert self.content is not None
-        self.content = replace(self.content, state=state, ended_ms=now_ms, files=files)
+        """Write how the move has ended, unless the journal is another's by now."""
+        mine = self.content
+        assert mine is not None
+        with suppress(NotFoundError):
+            if (await self.read()).job_id != mine.job_id:
+                return
+        self.content = replace(mine, state=state, ended_ms=now_ms, files=files)
         await self.store.put(self.place.path, encode_journal(self.content))
         await self._sync()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 
@@ -76,7 +76,7 @@ async def resume(
     async with _read(operation, journal, lease, host) as (move, content):
         committer = move.committer(content.job_id)
         if content.state is JournalState.FINISHED:
-            await _sweep(move, committer)
+            await _sweep(move, committer, content)
             operation.skipped = content.files
             return operation.result()
         if content.state is JournalState.UNDONE:
@@ -93,7 +93,13 @@ async def resume(
             if report.rolled_back:
                 raise _undone(move, content, "it was being undone, and that is now finished")
             return done(operation, report.files, report.bytes)
-        await _give_up(move, committer, content, force=force)
+        await _end(
+            move,
+            committer,
+            content,
+            force=force,
+            act=lambda: committer.abort_job("given up", careful=not force),
+        )
         await move.journal.discard()
     if not content.tree:
         text = "nothing had been moved when it was interrupted: run the same command again"
@@ -140,16 +146,19 @@ async def undo(
         if content.state is JournalState.FINISHED:
             raise _finished(move, content)
         if content.state is JournalState.UNDONE:
-            await _sweep(move, committer)
+            await _sweep(move, committer, content)
             operation.skipped = content.files
             return operation.result()
         try:
-            if await _is_unclaimed(move, committer):
-                report = await _give_up(move, committer, content, force=force)
-            else:
-                report = await committer.rollback_job(
+            report = await _end(
+                move,
+                committer,
+                content,
+                force=force,
+                act=lambda: committer.rollback_job(
                     force=force, on_progress=telling(operation, UNDOING)
-                )
+                ),
+            )
         except CommittedError as error:
             raise _decided(move, error) from error
         except CommitError as error:
@@ -193,27 +202,35 @@ def _has_begun(error: CommitError, committer: MoveCommitter) -> bool:
     return not any(one.path == record for one in missing)
 
 
-async def _is_unclaimed(move: Journaled, committer: MoveCommitter) -> bool:
-    """Return whether neither a commit record nor the owner of a setup is there."""
-    layout = committer.layout
-    for path in (layout.record, layout.job_owner, layout.ended("aborted")):
-        if await is_there(move.store, path):
-            return False
-    return True
-
-
-async def _give_up(
-    move: Journaled, committer: MoveCommitter, content: MoveJournal, *, force: bool
+async def _end(
+    move: Journaled,
+    committer: MoveCommitter,
+    content: MoveJournal,
+    *,
+    force: bool,
+    act: Callable[[], Awaitable[AbortReport]],
 ) -> AbortReport:
-    """Delete the files of a move that has not begun.
+    """Await ``act``, which ends a move, or give up one that has not begun.
 
-    Raises ``OwnedError`` if its process may be about to begin it.
+    Where its process has left nothing that tells who it is, the journal does. Raises ``OwnedError``
+    if that process may be about to begin the move.
     """
-    unclaimed = await _is_unclaimed(move, committer)
-    if unclaimed and not force and not await _is_dead(move, content):
+    layout = committer.layout
+    signs = [layout.record, layout.job_owner]
+    if await _is_any_there(move, [*signs, layout.ended("aborted")]):
+        try:
+            return await act()
+        except OwnedError:
+            if await _is_any_there(move, signs):
+                raise
+    if not force and not await _is_dead(move, content):
         text = f"{describe(content.owner)} may be about to begin it. Nothing was done"
         raise OwnedError(content.job_id, "job_stage_abort", (), text)
-    return await committer.abort_job("given up", careful=not (unclaimed or force))
+    return await committer.abort_job("given up")
+
+
+async def _is_any_there(move: Journaled, paths: Sequence[str]) -> bool:
+    return any([await is_there(move.store, path) for path in paths])
 
 
 async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
@@ -229,15 +246,15 @@ async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
     return host.now() - content.started_ms / 1000 > lease
 
 
-async def _sweep(move: Journaled, committer: MoveCommitter) -> None:
+async def _sweep(move: Journaled, committer: MoveCommitter, content: MoveJournal) -> None:
     """Delete the files of a move that has ended, if its clean-up was interrupted."""
     if not await is_there(move.store, committer.layout.job_dir):
         return
-    with suppress(PreflightError, CommittedError):
-        if move.journal.content is None or move.journal.content.state is JournalState.FINISHED:
+    with suppress(OwnedError, PreflightError, CommittedError):  # another process cleans up
+        if content.state is JournalState.FINISHED:
             await committer.resume_job()
         else:
-            await committer.rollback_job()
+            await _end(move, committer, content, force=True, act=committer.rollback_job)
 
 
 def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:

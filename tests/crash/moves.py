@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from asynccommit.engine import BulkError, BulkReport, move_tree, rename_files, resume, undo
 from asynccommit.errors import (
+    CommitError,
     CommittedError,
     ExistsError,
-    LeaseLostError,
     NotFoundError,
     OwnedError,
     PreflightError,
+    StoreError,
 )
 from asynccommit.runtime.host import Host
 from asynccommit.stores.policies.funnel import Wrapped
@@ -116,14 +118,21 @@ class Mover:
         except NotFoundError:
             return None
 
+    async def until_refusal(self, act: Callable[[], Awaitable[object]]) -> None:
+        """Act; take a refusal, or a failure that a report is of."""
+        with suppress(CommitError, BulkError, StoreError):
+            await self.until_death(act)
+
     async def until_death(self, act: Callable[[], Awaitable[object]]) -> bool:
-        """Act; return whether the process lives."""
+        """Act; return whether the process lives.
+
+        The store of a dead process stays open: closing waits for what is under way.
+        """
         try:
             await act()
         except BaseException:
             if not self.process.dead:
                 raise
-        await self.store.aclose()
         return not self.process.dead
 
 
@@ -162,8 +171,13 @@ def lost(world: World, move: Move, *, copies: bool = False) -> list[str]:
     return problems + [f"{name} is lost" for name in OWN if at_dest.get(name) != OWN[name]]
 
 
-async def settle(world: World, move: Move, name: str, *, back: bool) -> list[str]:
-    """Finish or undo a move by a fresh process; return what is then not as it should be."""
+async def settle(
+    world: World, move: Move, name: str, *, back: bool, late: bool = False, wait: float = 400
+) -> list[str]:
+    """Finish or undo a move by a fresh process; return what is then not as it should be.
+
+    With ``late``, requests under way may leave state files behind, as those of a job may.
+    """
     mover = Mover.new(world, move, name)
     wanted = move.before if back else move.after
     try:
@@ -172,25 +186,14 @@ async def settle(world: World, move: Move, name: str, *, back: bool) -> list[str
         assert back
         await patiently(mover.finish)
         wanted = move.after
-    await asyncio.sleep(400)  # what was under way has happened
+    except ExistsError:  # the journal of one that was undone
+        assert not back
+        wanted = move.before
+    await asyncio.sleep(wait)  # what was under way has happened
     found = ends(world)
+    if late:
+        found = found[0], {name: text for name, text in found[1].items() if name[0] != "_"}
     await mover.store.aclose()
     if found != wanted:
         return [f"{found} is not {wanted}"]
     return []
-
-
-__all__ = [
-    "BulkError",
-    "ExistsError",
-    "LeaseLostError",
-    "MOVED",
-    "Move",
-    "Mover",
-    "OLD",
-    "OWN",
-    "ends",
-    "lost",
-    "patiently",
-    "settle",
-]

@@ -21,7 +21,7 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_move import MoveLayout
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.spill import CHUNK, Spill, in_batches
-from asynccommit.errors import ManifestError
+from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
@@ -133,4 +133,9 @@ class MoveCommitter(TaskSide):
 
     async def _began(self) -> None:
         await super()._began()
-        await self._on_begin()
+        try:
+            await self._on_begin()
+        except PreconditionError:
+            assert self._context is not None
+            self._context.withdrawn = True  # nothing was moved, and nobody would find the record
+            raise

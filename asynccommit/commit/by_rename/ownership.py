@@ -108,7 +108,7 @@ async def refuse_in_flight(run: CommitContext, standing: CommitState) -> None:
     Raises ``OwnedError``.
     """
     remote = bool(run.store.traits.account)
-    if not (run.layout.outside and remote) or standing.decision is not None:
+    if not (run.layout.outside and remote) or standing.decision is not None or run.withdrawn:
         return
     if await is_expired(run, run.layout, standing):
         return
