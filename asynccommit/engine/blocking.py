@@ -8,10 +8,12 @@ from typing import Any
 
 from asynccommit.engine.deletes import delete_files, delete_tree
 from asynccommit.engine.directories import make_directories
+from asynccommit.engine.journaled import JournalPath
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.operation import OnError
 from asynccommit.engine.renames import rename_files
 from asynccommit.engine.report import BulkReport, OnProgress
+from asynccommit.engine.settling import resume, undo
 from asynccommit.engine.trees import move_tree
 from asynccommit.engine.verification import VerifyReport, verify
 from asynccommit.runtime.loop_thread import submit
@@ -43,6 +45,8 @@ class BlockingStore:
         copy: bool = False,
         on_error: OnError = "stop",
         dry_run: bool = False,
+        journal: JournalPath | None = None,
+        lease: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Rename files, many at a time. See ``engine.rename_files``."""
@@ -54,6 +58,8 @@ class BlockingStore:
                 copy=copy,
                 on_error=on_error,
                 dry_run=dry_run,
+                journal=journal,
+                lease=lease,
                 on_progress=on_progress,
             )
         )
@@ -67,6 +73,8 @@ class BlockingStore:
         copy: bool = False,
         on_error: OnError = "stop",
         dry_run: bool = False,
+        journal: JournalPath | None = None,
+        lease: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Move a directory and everything below it. See ``engine.move_tree``."""
@@ -79,9 +87,35 @@ class BlockingStore:
                 copy=copy,
                 on_error=on_error,
                 dry_run=dry_run,
+                journal=journal,
+                lease=lease,
                 on_progress=on_progress,
             )
         )
+
+    def resume(
+        self,
+        journal: JournalPath,
+        *,
+        force: bool = False,
+        lease: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Finish a move from its journal. See ``engine.resume``."""
+        return submit(
+            resume(self._inner, journal, force=force, lease=lease, on_progress=on_progress)
+        )
+
+    def undo(
+        self,
+        journal: JournalPath,
+        *,
+        force: bool = False,
+        lease: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> BulkReport:
+        """Undo a move from its journal. See ``engine.undo``."""
+        return submit(undo(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
 
     def delete_files(
         self,

@@ -25,10 +25,12 @@ from asynccommit.engine.report import BulkError, BulkReport
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
+    ExistsError,
     NotFoundError,
     OptionError,
     OwnedError,
     PreconditionError,
+    PreflightError,
     StoreError,
     UnsupportedError,
 )
@@ -211,7 +213,8 @@ def _only_files(info: Info) -> str:
 async def carry_out(move: Journaled) -> BulkReport:
     """Begin the move, and finish it.
 
-    Raises ``BulkError``; ``OwnedError`` if another process has taken it over.
+    Raises ``BulkError``; ``PreflightError`` for a journal that exists; ``OwnedError`` if another
+    process has taken the move over.
     """
     name = f"move-{move.host.new_id()}"
     _under_way.add(name)
@@ -224,7 +227,10 @@ async def carry_out(move: Journaled) -> BulkReport:
 async def _carry_out(move: Journaled, name: str) -> BulkReport:
     operation = move.operation
     operation.total = move.moves.files.count
-    await move.journal.begin(_content(move, name))
+    try:
+        await move.journal.begin(_content(move, name))
+    except ExistsError as error:
+        raise PreflightError(name, "job_stage_setup", (error,), str(error)) from error
     committer = move.committer(name)
     try:
         await committer.setup_job()

@@ -122,6 +122,19 @@ class Journal:
         )
 
 
+def read_local(path: str) -> MoveJournal:
+    """Return what a local journal says; the calling thread waits.
+
+    Raises ``NotFoundError``, and ``ManifestError`` for another file.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_JOURNAL_BYTES + 1)
+    except OSError as error:
+        raise NotFoundError("get", path, error.strerror or "cannot be read") from error
+    return decode_journal(data[:MAX_JOURNAL_BYTES], path)
+
+
 def journal_place(journal: str | os.PathLike[str]) -> Address:
     """Return the place of a journal: a local path or a URL.
 

@@ -91,6 +91,7 @@ async def rename_files(
     Raises:
         OptionError: the first pair is invalid; nothing was done.
         UnsupportedError: the store cannot rename, and ``copy`` is false.
+        PreflightError: the journal exists; nothing was done.
         BulkError: a file could not be renamed and ``on_error`` is ``stop``, or a later pair is
             invalid; its ``report`` says what was done.
     """

@@ -80,6 +80,7 @@ async def move_tree(
     Raises:
         OptionError: a path is invalid, or one is within the other.
         UnsupportedError: the store cannot rename, and ``copy`` is false.
+        PreflightError: the journal exists; nothing was done.
         NotFoundError: nothing is at ``source``.
         BulkError: something could not be moved and ``on_error`` is ``stop``; its ``report`` says
             what was done.

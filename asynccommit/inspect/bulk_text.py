@@ -15,7 +15,11 @@ _VERBS = {
     "delete_files": ("deleted", "would delete"),
     "delete_tree": ("deleted", "would delete"),
     "make_directories": ("made", "would make"),
+    "resume": ("moved", "would move"),
+    "undo": ("moved back", "would move back"),
 }
+_GONE = "did not exist"
+_SKIPPED = {"resume": "had been moved before", "undo": "had been moved back before"}
 
 
 def bulk_report(report: BulkReport) -> Text:
@@ -30,7 +34,7 @@ def bulk_report(report: BulkReport) -> Text:
         parts.append(count_of(report.done, "file") + size)
     lines = [f"{would if report.dry_run else done} {' and '.join(parts)}"]
     if report.skipped:
-        lines.append(f"{count_of(report.skipped, 'file')} did not exist")
+        lines.append(f"{count_of(report.skipped, 'file')} {_SKIPPED.get(report.operation, _GONE)}")
     if report.recovered:
         settled = count_of(sum(report.recovered.values()), "request")
         lines.append(f"{settled} found done although the response was lost")

@@ -12,7 +12,6 @@ from asynccommit.engine import BulkError, BulkReport, move_tree, rename_files, r
 from asynccommit.errors import (
     CommitError,
     CommittedError,
-    ExistsError,
     NotFoundError,
     OwnedError,
     PreflightError,
@@ -186,7 +185,7 @@ async def settle(
         assert back
         await patiently(mover.finish)
         wanted = move.after
-    except ExistsError:  # the journal of one that was undone
+    except PreflightError:  # the journal is of a move that was undone
         assert not back
         wanted = move.before
     await asyncio.sleep(wait)  # what was under way has happened

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asynccommit.cli.arguments import DryRun, Storage, reporting
+from asynccommit.cli.arguments import DryRun, Storage, absolute, reporting
 from asynccommit.cli.file_call import (
     FileCall,
     OnBulk,
@@ -21,6 +21,15 @@ from asynccommit.cli.file_call import (
     read_file_call,
     read_lines_aside,
     second_place,
+)
+from asynccommit.cli.move_settling import (
+    Force,
+    JournalFile,
+    LeaseSeconds,
+    Resume,
+    Settling,
+    Undo,
+    advice_of,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.engine.deletes import delete_files, delete_tree
@@ -117,12 +126,13 @@ def ls(
 def mv(
     output: Output,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="File, directory or pattern: a path or a URL.")
-    ],
+        str | None,
+        typer.Argument(metavar="SOURCE", help="File, directory or pattern: a path or a URL."),
+    ] = None,
     dest: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar="DEST", help="New path or URL; with a slash at its end, move into."),
-    ],
+    ] = None,
     from_file: FromFile = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace files at the destination.")
@@ -132,6 +142,11 @@ def mv(
         typer.Option("--copy", help="Copy and delete where the store cannot rename (S3)."),
     ] = False,
     keep_going: KeepGoing = False,
+    journal: JournalFile = None,
+    resume: Resume = None,
+    undo: Undo = None,
+    force: Force = False,
+    lease: LeaseSeconds = None,
     rate: Rate = None,
     workers: Workers = None,
     storage_option: Storage = None,
@@ -143,34 +158,53 @@ def mv(
     where the store renames them; otherwise every file is renamed. The same
     command finishes what an interrupted one has left; a list without etags
     needs --keep-going then, as files that have arrived fail.
+
+    With --journal an interrupted move is finished by mv --resume JOURNAL, or
+    undone by mv --undo JOURNAL, by anybody and exactly.
     """
+    settling = Settling(resume, undo, force, lease)
+    others = (source, dest, from_file, replace, copy, keep_going, journal, dry_run)
+    if (known := settling.read(others)) is not None:
+        _show(output, settling.run(known, storage_option, output, rate=rate, workers=workers))
+        return
+    if source is None or dest is None:
+        raise OptionError("expected SOURCE and DEST, or --resume or --undo with a journal")
     call = read_file_call(source, storage_option, output, rate=rate, workers=workers)
-    name = "" if from_file else call.place.path.rpartition("/")[2]
-    goal = second_place(call.place, dest, name).path
-    on_error: OnError = "continue" if keep_going else "stop"
-
-    async def run(store: Wrapped, on_bulk: OnBulk) -> BulkReport:
-        options: dict[str, Any] = {
-            "replace": replace,
-            "copy": copy,
-            "on_error": on_error,
-            "dry_run": dry_run,
-            "on_progress": on_bulk,
-        }
-        if from_file:
-            return await rename_files(store, _listed(call, from_file, goal), **options)
-        if await is_literal(store, call.place):
-            return await move_tree(store, call.place.path, goal, **options)
-        into = second_place(call.place, dest).path
-        return await rename_files(store, _matched(store, call, into), **options)
-
+    options: dict[str, Any] = {
+        "replace": replace,
+        "copy": copy,
+        "on_error": "continue" if keep_going else "stop",
+        "dry_run": dry_run,
+        "journal": None if journal is None else str(absolute(journal)),
+        "lease": lease,
+    }
+    again = f"{_AGAIN} with --keep-going" if from_file else _AGAIN
     try:
-        report = call.run(run, f"{_AGAIN} with --keep-going" if from_file else _AGAIN)
+        report = call.run(
+            lambda store, on_bulk: _move(
+                store, call, dest, from_file, {**options, "on_progress": on_bulk}
+            ),
+            again if journal is None else advice_of(journal),
+        )
     except BulkError as error:
         if isinstance(error.cause, ExistsError):
             output.note("to replace files at the destination, add --replace")
         raise
     _show(output, report)
+
+
+async def _move(
+    store: Wrapped, call: FileCall, dest: str, from_file: str | None, options: dict[str, Any]
+) -> BulkReport:
+    """Move a list of files, a directory or what matches a pattern."""
+    name = "" if from_file else call.place.path.rpartition("/")[2]
+    goal = second_place(call.place, dest, name).path
+    if from_file:
+        return await rename_files(store, _listed(call, from_file, goal), **options)
+    if await is_literal(store, call.place):
+        return await move_tree(store, call.place.path, goal, **options)
+    into = second_place(call.place, dest).path
+    return await rename_files(store, _matched(store, call, into), **options)
 
 
 @reporting
