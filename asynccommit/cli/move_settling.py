@@ -1,4 +1,4 @@
-"""Finish or undo a move with a journal, as ``mv --resume`` and ``mv --undo`` do."""
+"""The options of ``mv`` that finish or undo a move with a journal."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ class Settling:
         rate: float | None,
         workers: int | None,
     ) -> BulkReport:
-        """Finish or undo the move. Raises as ``engine.resume`` and ``engine.undo`` do."""
+        """Finish or undo the move.
+
+        Raises as ``engine.resume`` and ``engine.undo`` do.
+        """
         place = absolute(journal)
         call = FileCall(_store_of(place), pairs("-s", storage), rate, workers, output)
         settle = undo if self.resume is None else resume

@@ -65,7 +65,7 @@ class MoveLayout(Layout):
         return ()
 
     def reserves(self, path: str) -> bool:
-        """Return whether no file may be moved to ``path``: the move's own files are there."""
+        """Return whether ``path`` is for the move's own files."""
         return path == self.job_dir or path.startswith(f"{self.job_dir}/")
 
     @property

@@ -1,4 +1,4 @@
-"""Move files with a journal: exactly, and again after a crash, as a job commit does."""
+"""Move files with a journal, by the steps of a job commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from asynccommit.commit.by_rename.move_committer import MoveCommitter, Moves
+from asynccommit.commit.by_rename.move_committer import FilesToMove, MoveCommitter
 from asynccommit.commit.context import OnEnd
 from asynccommit.commit.layout_move import MoveLayout
 from asynccommit.commit.meter import Progress
@@ -78,7 +78,7 @@ class Journaled:
     replace: bool = False
     lease: float | None = None
     host: Host = field(default_factory=this_host)
-    moves: Moves = field(default_factory=lambda: Moves(Spill()))
+    moves: FilesToMove = field(default_factory=lambda: FilesToMove(Spill()))
     source: str = ""
     dest: str = ""
 
@@ -124,7 +124,10 @@ class Journaled:
 
 
 def refuse_unfit(store: Wrapped) -> None:
-    """Raise ``UnsupportedError`` where no move with a journal can be taken over."""
+    """Refuse a store on which no process can take a move over.
+
+    Raises ``UnsupportedError``.
+    """
     traits = store.traits
     if not (traits.atomic_rename and traits.conditional_put):
         raise UnsupportedError(f"{traits.name} cannot move files with a journal: leave it out")
@@ -245,7 +248,7 @@ async def _carry_out(move: Journaled, name: str) -> BulkReport:
 
 
 def is_under_way(job_id: str) -> bool:
-    """Return whether this process is at work on a move that it has begun."""
+    """Return whether this process is at work on its own move."""
     return job_id in _under_way
 
 
@@ -301,7 +304,7 @@ async def _give_up(committer: MoveCommitter, journal: Journal, error: BaseExcept
 
 
 def failed(move: Journaled, error: BaseException, *, begun: bool) -> BaseException:
-    """Return the error to raise for a failed move: with its report, if there is something to say.
+    """Return the error to raise for a failed move, with its report.
 
     Args:
         move: the move.
@@ -326,7 +329,7 @@ def done(operation: BulkOperation, files: int, size: int = 0) -> BulkReport:
 
 
 def telling(operation: BulkOperation, stage: str) -> Callable[[Progress], None]:
-    """Return what tells the progress of one stage of a commit as that of ``operation``."""
+    """Return a callback that shows one stage of a commit as ``operation``."""
 
     def tell(progress: Progress) -> None:
         if progress.stage == stage:

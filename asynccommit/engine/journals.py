@@ -98,7 +98,10 @@ class Journal:
         await self._sync()
 
     async def discard(self) -> None:
-        """Delete the journal of a move that has not begun, unless it is another's by now."""
+        """Delete the journal of a move that has not begun.
+
+        One that another move has begun since is kept.
+        """
         mine = self.content
         try:
             if mine is not None and (await self.read()).job_id == mine.job_id:

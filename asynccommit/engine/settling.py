@@ -74,33 +74,9 @@ async def resume(
     """
     operation = BulkOperation("resume", store, on_progress=on_progress)
     async with _read(operation, journal, lease, host) as (move, content):
-        committer = move.committer(content.job_id)
-        if content.state is JournalState.FINISHED:
-            await _sweep(move, committer, content)
-            operation.skipped = content.files
-            return operation.result()
-        if content.state is JournalState.UNDONE:
-            raise _undone(move, content, "it was undone")
-        try:
-            report = await committer.resume_job(
-                force=force, on_progress=telling(operation, RENAMING)
-            )
-        except CommitError as error:
-            if _has_begun(error, committer):
-                operation.done = committer.renamed
-                raise failed(move, error, begun=True) from error
-        else:
-            if report.rolled_back:
-                raise _undone(move, content, "it was being undone, and that is now finished")
-            return done(operation, report.files, report.bytes)
-        await _end(
-            move,
-            committer,
-            content,
-            force=force,
-            act=lambda: committer.abort_job("given up", careful=not force),
-        )
-        await move.journal.discard()
+        report = await _resume(move, content, force=force)
+    if report is not None:
+        return report
     if not content.tree:
         text = "nothing had been moved when it was interrupted: run the same command again"
         raise PreflightError(content.job_id, "job_stage_setup", (), text)
@@ -114,6 +90,34 @@ async def resume(
         on_progress=on_progress,
         host=host,
     )
+
+
+async def _resume(move: Journaled, content: MoveJournal, *, force: bool) -> BulkReport | None:
+    """Finish a move; return ``None`` after giving up one that has not begun."""
+    operation, committer = move.operation, move.committer(content.job_id)
+    if content.state is JournalState.FINISHED:
+        await _sweep(move, committer, content)
+        operation.skipped = content.files
+        return operation.result()
+    if content.state is JournalState.UNDONE:
+        raise _undone(content, "it was undone")
+    try:
+        report = await committer.resume_job(force=force, on_progress=telling(operation, RENAMING))
+    except CommitError as error:
+        if _has_begun(error, committer):
+            operation.done = committer.renamed
+            raise failed(move, error, begun=True) from error
+    else:
+        if report.rolled_back:
+            raise _undone(content, "it was being undone, and that is now finished")
+        return done(operation, report.files, report.bytes)
+
+    async def give_up() -> AbortReport:
+        return await committer.abort_job("given up", careful=not force)
+
+    await _end(move, committer, content, force=force, act=give_up)
+    await move.journal.discard()
+    return None
 
 
 async def undo(
@@ -144,7 +148,7 @@ async def undo(
     async with _read(operation, journal, lease, host) as (move, content):
         committer = move.committer(content.job_id)
         if content.state is JournalState.FINISHED:
-            raise _finished(move, content)
+            raise _finished(content)
         if content.state is JournalState.UNDONE:
             await _sweep(move, committer, content)
             operation.skipped = content.files
@@ -196,7 +200,7 @@ async def _read(
 
 
 def _has_begun(error: CommitError, committer: MoveCommitter) -> bool:
-    """Return whether there was a commit record, so that ``error`` is another failure."""
+    """Return whether there was a commit record when ``error`` was raised."""
     record = committer.layout.record
     missing = [one for one in error.failures if isinstance(one, NotFoundError)]
     return not any(one.path == record for one in missing)
@@ -234,7 +238,7 @@ async def _is_any_there(move: Journaled, paths: Sequence[str]) -> bool:
 
 
 async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
-    """Return whether the process that began a move has ended, or is silent for long."""
+    """Return whether the process that began a move is dead or silent."""
     owner, host = content.owner, move.host
     if (owner.host, bool(owner.process)) == (host.name, True):
         if owner.process == host.process:
@@ -247,7 +251,7 @@ async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
 
 
 async def _sweep(move: Journaled, committer: MoveCommitter, content: MoveJournal) -> None:
-    """Delete the files of a move that has ended, if its clean-up was interrupted."""
+    """Delete what an interrupted clean-up of an ended move has left."""
     if not await is_there(move.store, committer.layout.job_dir):
         return
     with suppress(OwnedError, PreflightError, CommittedError):  # another process cleans up
@@ -264,12 +268,12 @@ def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:
     return done(operation, report.files)
 
 
-def _undone(move: Journaled, content: MoveJournal, what: str) -> PreflightError:
+def _undone(content: MoveJournal, what: str) -> PreflightError:
     text = f"{what}; {_when(content)}nothing is left to finish. To move the files, begin a new move"
     return PreflightError(content.job_id, "job_stage_setup", (), text)
 
 
-def _finished(move: Journaled, content: MoveJournal) -> CommittedError:
+def _finished(content: MoveJournal) -> CommittedError:
     text = (
         f"the move is finished, and cannot be undone; {_when(content)}move its files back from "
         f"{content.dest} to {content.source} by another move"

@@ -1,4 +1,4 @@
-"""The journal of a move of files: where its record is, and how it has ended.
+"""The journal of a move of files: its record, and how it has ended.
 
 JSON: ``type``, ``state`` (``begun``, ``finished`` or ``undone``), ``jobId`` (names the record,
 below ``_temporary`` of ``dest``), ``source`` and ``dest`` (URLs of the directories that all files

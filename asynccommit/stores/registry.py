@@ -106,7 +106,9 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
         UnsupportedError: there is no store for the scheme.
     """
     made = _store_class(address.scheme)
-    return wrap(made(address, with_client(settings.options)), settings, address)
+    store = wrap(made(address, with_client(settings.options)), settings)
+    store.address = address
+    return store
 
 
 async def close_store(store: Store) -> None:
@@ -120,7 +122,7 @@ async def close_store(store: Store) -> None:
         log.warning("a store could not be closed: %s: %s", type(error).__name__, redact(str(error)))
 
 
-def wrap(store: Store, settings: StoreSettings, address: Address | None = None) -> Wrapped:
+def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     """Return ``store`` with its policies; see ``open_store``."""
     traits = store.traits
     pace: Policy = Throttle(settings.rate)
@@ -156,7 +158,6 @@ def wrap(store: Store, settings: StoreSettings, address: Address | None = None) 
         # What waits for a connection of the store's own pool counts as not connected in the end.
         InFlightLimit(settings.in_flight or (traits.workers if traits.account else None)),
         Stats("sent", clock=settings.clock),
-        address=address,
     )
 
 

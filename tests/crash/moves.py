@@ -78,7 +78,8 @@ class Mover:
         world.processes[process.name] = process
         rng = random.Random(f"{world.seed}/{name}")
         settings = StoreSettings(rng, attempts=20)
-        store = wrap(world.store(process), settings, world.address("/"))
+        store = wrap(world.store(process), settings)
+        store.address = world.address("/")
         return cls(world, move, process, store, host_of(world, process, MACHINE, rng, 0.0))
 
     @property

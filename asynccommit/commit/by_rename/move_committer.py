@@ -1,7 +1,7 @@
-"""The committer of a move of existing files, with the steps of a job commit.
+"""The committer of a move of existing files.
 
-Record, plan, owners, settling and rollback are those of the manifest committer. There are no tasks:
-the files to move are given, and are where their owner has left them.
+Steps, record, plan, owners, settling and rollback are those of the manifest committer. There are no
+tasks: the files to move are given, and are where their owner has left them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from asynccommit.stores.base import Store
 
 
 @dataclass(slots=True)
-class Moves:
+class FilesToMove:
     """The files to move.
 
     Attributes:
@@ -55,7 +55,7 @@ class Moves:
 
 
 class MovePublisher(RenamePublisher):
-    """Moves existing files; settles only the move of its own journal."""
+    """FilesToMove existing files; settles only the move of its own journal."""
 
     moves: ClassVar[bool] = True
 
@@ -96,7 +96,7 @@ class MoveCommitter(TaskSide):
         options: Options,
         host: Host,
         *,
-        moves: Moves,
+        moves: FilesToMove,
         on_begin: Callable[[], Awaitable[None]],
         on_end: OnEnd,
     ) -> None:

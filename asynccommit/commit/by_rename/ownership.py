@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.flat_namespace import is_closed
-from asynccommit.commit.by_rename.lease import Lease, is_under_way, lease_of
+from asynccommit.commit.by_rename.lease import MARGIN, Lease, is_under_way, lease_of
 from asynccommit.commit.by_rename.status import CommitState, epoch_of, read_state
 from asynccommit.commit.by_rename.swap import merge
 from asynccommit.commit.context import CommitContext, Phase
@@ -36,6 +36,8 @@ from asynccommit.runtime.host import Host
 from asynccommit.stores.tree import list_if_there, read_if_there
 
 _TRIES = 5
+_UNDONE_AFTER = MARGIN + 0.5
+"""Number of leases after which no request of a silent owner is executed any more."""
 _CLOCK_SKEW_SECONDS = 2.0
 """Maximum rounding error of the store's times in seconds."""
 
@@ -76,17 +78,26 @@ async def is_alive(host: Host, standing: CommitState) -> bool | None:
     return await asyncio.to_thread(host.is_running, owner.process)
 
 
-def is_silent(host: Host, standing: CommitState) -> bool:
-    """Return whether the lease has expired by this machine's clock."""
-    return host.now() - standing.seen > standing.claim.lease + _CLOCK_SKEW_SECONDS
+def is_silent(host: Host, standing: CommitState, leases: float = 1.0) -> bool:
+    """Return whether the lease has expired by this machine's clock.
+
+    ``leases`` is the number of leases to wait for.
+    """
+    return host.now() - standing.seen > _silence_of(standing, leases)
 
 
-async def is_expired(run: CommitContext, layout: Layout, standing: CommitState) -> bool:
+def _silence_of(standing: CommitState, leases: float) -> float:
+    return standing.claim.lease * leases + _CLOCK_SKEW_SECONDS
+
+
+async def is_expired(
+    run: CommitContext, layout: Layout, standing: CommitState, leases: float = 1.0
+) -> bool:
     """Return whether the lease has expired by the store's own time.
 
-    The modification time of a new file tells the store's time.
+    The modification time of a new file tells the store's time. See ``is_silent`` for ``leases``.
     """
-    if not is_silent(run.host, standing):
+    if not is_silent(run.host, standing, leases):
         return False
     try:
         now = await time_of(run.store, f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}")
@@ -95,7 +106,7 @@ async def is_expired(run: CommitContext, layout: Layout, standing: CommitState) 
         return False
     if since is None or since.epoch != standing.epoch:
         return False
-    return now - since.seen > since.claim.lease + _CLOCK_SKEW_SECONDS
+    return now - since.seen > _silence_of(since, leases)
 
 
 async def refuse_in_flight(run: CommitContext, standing: CommitState) -> None:
@@ -103,17 +114,18 @@ async def refuse_in_flight(run: CommitContext, standing: CommitState) -> None:
 
     The sources of a job are moved away first, so that a late request finds none. Those of a move of
     existing files come back to their paths. So its undoing waits until no request of an earlier
-    owner can be executed any more: an owner stops sending before its lease is over.
+    owner can be executed any more. An owner sends none after ``MARGIN`` of its lease, which is more
+    than twice as long as a request may take.
 
     Raises ``OwnedError``.
     """
     remote = bool(run.store.traits.account)
     if not (run.layout.outside and remote) or standing.decision is not None or run.withdrawn:
         return
-    if await is_expired(run, run.layout, standing):
+    if await is_expired(run, run.layout, standing, _UNDONE_AFTER):
         return
     age = max(0.0, run.host.now() - standing.seen)
-    wait = max(1.0, standing.claim.lease + _CLOCK_SKEW_SECONDS - age)
+    wait = max(1.0, _silence_of(standing, _UNDONE_AFTER) - age)
     text = (
         f"{describe(standing.claim.owner)} may have sent requests that {run.store.traits.name} has "
         f"yet to execute, and that would move files again. Nothing was done. Undo the move in "

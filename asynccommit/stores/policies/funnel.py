@@ -107,15 +107,15 @@ class Wrapped:
     It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``,
     ``MultipartStore`` or ``StreamingStore`` where ``store`` is one.
 
-    Args:
+    Attributes:
         store: the store.
         policies: the wrappers.
         address: a place in the store, for its scheme and container; ``None`` if unknown.
     """
 
-    def __init__(self, store: Store, *policies: Policy, address: Address | None = None) -> None:
+    def __init__(self, store: Store, *policies: Policy) -> None:
         self.store = store
-        self.address = address
+        self.address: Address | None = None
         self.policies = policies
         call = _sender(store)
         for policy in reversed(policies):
