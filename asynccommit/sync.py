@@ -115,6 +115,10 @@ class BlockingTask:
         """Write one file, on any store. See ``Task.put``."""
         submit(self._inner.put(name, data))
 
+    def remove(self, name: str) -> None:
+        """Delete a file that this task attempt has written. See ``Task.remove``."""
+        submit(self._inner.remove(name))
+
     def open(self, name: str) -> BlockingFile:
         """Open a file for incremental writing: ``with task.open(name) as file``.
 

@@ -122,6 +122,16 @@ class Task:
             file = self._files[name] = await self._work.open(name)
         return file
 
+    @checked
+    async def remove(self, name: str) -> None:
+        """Delete a file that this task attempt has written.
+
+        Raises the errors of ``put``, ``NotFoundError``, and ``UnsupportedError`` for committers
+        whose tasks upload files.
+        """
+        with self._running(name):
+            await self._work.remove(name)
+
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
         """Mark ``name`` as being written during the block."""

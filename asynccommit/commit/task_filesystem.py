@@ -24,7 +24,8 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """The place of a task attempt, with names below the destination.
 
     Files are written once, front to back, and become visible when the job commits. What was written
-    through this object can be listed; nothing can be read back. Directories exist with their files.
+    through this object can be listed and deleted; nothing can be read back. Directories exist with
+    their files.
 
     Args:
         task: the task attempt.
@@ -74,17 +75,47 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 f"cannot open {path} with mode {mode!r}: files of a task are only written, and are "
                 "read from the destination once the job has committed"
             )
+        if mode == "xb":
+            self._refuse_existing(path)
         file = BlockingFile(self._run(self._task.open(path)), path, run=self._run)
         with self._lock:
             self._files[path] = file
         return file
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: object) -> None:
-        """Write a whole file. Raises the errors of ``Task.put``."""
+        """Write a whole file.
+
+        Raises the errors of ``Task.put``, and ``FileExistsError`` in mode ``create``.
+        """
         name = self._strip_protocol(path)
+        if mode == "create":
+            self._refuse_existing(name)
         self._run(self._task.put(name, value))
         with self._lock:
             self._files[name] = len(value)
+
+    def rm_file(self, path: str) -> None:
+        """Delete a file that was written here; a directory is gone with its files.
+
+        Raises ``FileNotFoundError``, and the errors of ``Task.remove``.
+        """
+        name = self._strip_protocol(path)
+        with self._lock:
+            known = name in self._files
+        if not known:
+            self.info(name)  # of a directory, or an error
+            return
+        self._run(self._task.remove(name))
+        with self._lock:
+            self._files.pop(name, None)
+
+    def rm(
+        self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
+    ) -> None:
+        """Delete files that were written here, or with ``recursive`` directories of them."""
+        for name in reversed(self.expand_path(path, recursive=recursive, maxdepth=maxdepth)):
+            if not recursive or self.exists(name):  # a directory goes with its last file
+                self.rm_file(name)
 
     def mkdir(self, path: str, create_parents: bool = True, **more: object) -> None:
         """Do nothing: directories exist with their files."""
@@ -122,6 +153,12 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
         raise UnsupportedError(f"{path}: the files of a task have no times before the job commits")
 
     modified = created
+
+    def _refuse_existing(self, name: str) -> None:
+        """Raise ``FileExistsError`` for a file that was written here."""
+        with self._lock:
+            if name in self._files:
+                raise FileExistsError(f"{name}: this task has written it already")
 
     def _sizes(self) -> dict[str, int]:
         with self._lock:

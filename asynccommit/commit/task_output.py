@@ -55,6 +55,13 @@ class Work(Protocol):
         """Open a file for writing. Raises ``StoreError``."""
         ...
 
+    async def remove(self, name: str) -> None:
+        """Delete a file that was written before.
+
+        Raises ``NotFoundError``, and ``UnsupportedError`` where files are uploaded.
+        """
+        ...
+
 
 class StoreWork:
     """The output of a task in a directory of the destination's store.
@@ -122,6 +129,10 @@ class StoreWork:
     async def _check_name(self, name: str) -> None:
         if is_odd(name):  # its manifest would contain the name that the store changed it to
             await refuse_changed(self._store, [self._place(name)])
+
+    async def remove(self, name: str) -> None:
+        """See ``Work.remove``."""
+        await remove_file(self._store, self._place(name))
 
     async def _make_parent(self, parent: str) -> None:
         """Make a directory once; where files imply theirs, none is made."""

@@ -201,6 +201,12 @@ class MagicWork:
         self._files = files
         self._layout = layout
 
+    async def remove(self, name: str) -> None:
+        """See ``Work.remove``."""
+        raise UnsupportedError(
+            f"{name}: a task of the magic committer cannot delete what it has uploaded"
+        )
+
     def path(self, name: str) -> str:
         """Raise ``UnsupportedError``: the task has no files on this machine."""
         raise UnsupportedError(

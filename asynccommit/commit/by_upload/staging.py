@@ -8,6 +8,7 @@ and why, is in docs/protocol.md.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import warnings
 from contextlib import suppress
@@ -206,6 +207,14 @@ class LocalWork:
     def __init__(self, layout: StagingLayout, directory: str) -> None:
         self.directory = directory
         self._layout = layout
+
+    async def remove(self, name: str) -> None:
+        """See ``Work.remove``."""
+        path = self._place(name)
+        try:
+            await asyncio.to_thread(os.remove, path)
+        except FileNotFoundError:
+            raise NotFoundError("delete", path) from None
 
     def path(self, name: str) -> str:
         """See ``Work.path``."""
