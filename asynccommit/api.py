@@ -27,7 +27,7 @@ from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import NotFoundError, OptionError
-from asynccommit.options.checked import HIDDEN, Url, checked
+from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import Mode, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
@@ -69,11 +69,12 @@ class JobRef:
         """
         options, host = _options(self.options), self.host or this_host()
         address = parse_url(os.fspath(self.url))
+        storage = storage_of(self.url, self.storage_options)
         await ended(str(address))
         async with AsyncExitStack() as opened:
 
             def open_another(place: Address) -> Wrapped:
-                store = open_store(place, _settings(options, host, self.storage_options))
+                store = open_store(place, _settings(options, host, storage))
                 opened.push_async_callback(close_store, store)
                 return store
 

@@ -139,19 +139,14 @@ def read_local(path: str) -> MoveJournal:
 
 
 def journal_place(journal: str | os.PathLike[str]) -> Address:
-    """Return the place of a journal: a local path or a URL.
+    """Return the place of a journal: an absolute local path or a URL.
 
     Raises ``UrlError`` and ``OptionError``.
     """
-    place = parse_url(os.path.abspath(journal) if _is_local(journal) else os.fspath(journal))
+    place = parse_url(os.fspath(journal))
     if place.path == "/":
         raise OptionError(f"{place}: expected a file for the journal, not the root of a store")
     return place
-
-
-def _is_local(journal: str | os.PathLike[str]) -> bool:
-    scheme, colon, _ = os.fspath(journal).partition(":")
-    return not colon or "/" in scheme
 
 
 @asynccontextmanager

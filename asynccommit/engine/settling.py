@@ -59,7 +59,7 @@ async def resume(
 
     Args:
         store: the store of the files, as ``asynccommit.open_store`` opens it.
-        journal: the local path or URL of the journal.
+        journal: the absolute local path or URL of the journal.
         force: take the move over from an owner that seems to be alive.
         lease: seconds without a heartbeat after which another may continue this move.
         on_progress: called a few times a second, on the event loop.

@@ -80,7 +80,32 @@ BUFFER = _Mark("BUFFER")
 """Any object that has bytes to read; a number and a list have none, though ``bytes`` takes them."""
 
 Url = Annotated[str | os.PathLike[str], URL]
-"""A URL or an absolute path, as text or as a path object."""
+"""A URL or an absolute path, as text or as a path object, also one of ``universal_pathlib``."""
+
+
+class UrlText(str):
+    """The text of a ``UPath``, with the storage options that it holds."""
+
+    storage_options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, value: object) -> UrlText | None:
+        """Return the text of a ``UPath``; ``None`` for anything else."""
+        protocol = getattr(value, "protocol", None)
+        options = getattr(value, "storage_options", None)
+        if isinstance(value, str) or not isinstance(protocol, str):
+            return None
+        if not isinstance(options, Mapping):
+            return None
+        text = cls(value)
+        text.storage_options = dict(options)
+        return text
+
+
+def storage_of(url: object, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the storage options of a URL; those that are ``given`` take precedence."""
+    own = url.storage_options if isinstance(url, UrlText) else {}
+    return {**own, **(given or {})} if own else given
 
 
 class _Unfit(Exception):  # noqa: N818 - never leaves this module
@@ -412,6 +437,8 @@ def _text(marks: Sequence[object]) -> _Fit:
     expected = "a path or URL" if path else "text"
 
     def fit(value: Any) -> str:
+        if path and (found := UrlText.of(value)) is not None:
+            return found
         if path and isinstance(value, os.PathLike):
             value = os.fspath(value)
         if not isinstance(value, str):

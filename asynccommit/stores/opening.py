@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from asynccommit.options.checked import HIDDEN, Url, checked
+from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS, rate_among
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
@@ -47,7 +47,7 @@ async def open_store(
         UrlError: ``url`` cannot be read.
     """
     address = url if isinstance(url, Address) else parse_url(os.fspath(url))
-    given = storage_options or {}
+    given = storage_of(url, storage_options) or {}
     store = open_registered(
         address,
         StoreSettings(

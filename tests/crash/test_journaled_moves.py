@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from asynccommit.engine import BulkError, resume
+from asynccommit.errors import OwnedError, PreflightError
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.latency import Latency
@@ -67,6 +69,55 @@ async def _every_crash(kind: str, move: Move, *, back: bool) -> list[str]:
 def test_a_move_that_died_is_finished_or_undone(name: str, kind: str, back: bool) -> None:
     """After each crash every file is at one end, and the next process brings all to either end."""
     assert run_virtual(_every_crash(kind, SCENARIOS[name], back=back)) == []
+
+
+async def _rival(kind: str) -> tuple[list[str], tuple[object, object]]:
+    """Let a second process act while the first one is at work; return what it was told."""
+    world, move, told = _world(kind, Move()), Move(), []
+    first = Mover.new(world, move, "first")
+    second = Mover.new(world, move, "second")
+
+    async def meddle() -> None:
+        for act in (second.finish, second.undo, second.begin):
+            with pytest.raises((OwnedError, PreflightError)) as caught:
+                await act()
+            told.append(str(caught.value))
+
+    first.process.hooks[await _whole(kind, move) // 2] = meddle
+    await first.begin()
+    return told, ends(world)
+
+
+@pytest.mark.parametrize("kind", ["adls", "flat"])
+def test_a_second_process_is_refused_while_the_first_lives(kind: str) -> None:
+    """Whether it would finish, undo or begin the move, and it changes nothing."""
+    told, found = run_virtual(_rival(kind))
+    assert len(told) == 3
+    assert "alice@mover" in told[0]
+    assert "--force" in told[0]
+    assert "--undo" in told[2]
+    assert found == Move().after
+
+
+async def _planted(kind: str) -> str:
+    """Die in the middle, and let the record name another source; return what a resume says."""
+    world, move = _world(kind, Move()), Move()
+    first = Mover.new(world, move, "first", Crash(await _whole(kind, move) // 2))
+    assert not await first.until_death(first.begin)
+    record = next(path for path in world.tree() if path.endswith("commit-record.json"))
+    second = Mover.new(world, move, "second")
+    data = await second.store.get(record, 1 << 20)
+    await second.store.put(record, data.replace(b'"source": "/in"', b'"source": "/secret"'))
+    before = ends(world)
+    with pytest.raises(BulkError) as caught:
+        await resume(second.store, second.journal, host=second.host)
+    assert ends(world) == before
+    return str(caught.value)
+
+
+def test_the_record_of_another_move_is_refused() -> None:
+    """What the journal does not name is not touched."""
+    assert "is not of the move of this journal" in run_virtual(_planted("adls"))
 
 
 async def _every_crash_on_disk(world: LocalWorld, move: Move, *, back: bool) -> list[str]:

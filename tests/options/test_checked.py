@@ -35,7 +35,7 @@ from asynccommit import (
 )
 from asynccommit.hive.scan import Reading
 from asynccommit.mapreduce.commit_window import MarkerSettings
-from asynccommit.options.checked import Within, bounds_of, checked, show
+from asynccommit.options.checked import HIDDEN, Url, Within, bounds_of, checked, show, storage_of
 from asynccommit.options.values import boolean
 from asynccommit.simulate.setup import Setup
 from asynccommit.spark.datasource.options import SourceOptions
@@ -438,3 +438,33 @@ async def test_a_coroutine_function_stays_one() -> None:
         await asked(Mode.APPEND, 4)
     with pytest.raises(OptionError, match="mode"):
         await asked(cast(Any, Colour.RED))
+
+
+@dataclasses.dataclass
+class _UPath:
+    """A path of ``universal_pathlib``: its text, protocol and storage options."""
+
+    text: str
+    protocol: str
+    storage_options: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+async def test_a_upath_is_a_destination(tmp_path: Path) -> None:
+    """Its text is the URL; its storage options count, and those that are given beside it more."""
+    place = _UPath(f"file://{tmp_path}", "file", {})
+    async with open_job(cast(Any, place)) as job, job.task(0) as task:
+        await task.put("a", b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+    @checked
+    def told(url: Url, storage: Annotated[Mapping[str, Any] | None, HIDDEN] = None) -> Any:
+        return str(url), storage_of(url, storage)
+
+    remote = cast(Any, _UPath("abfs://c@a/x", "abfs", {"sas_token": "s", "account_name": "a"}))
+    assert told(remote) == ("abfs://c@a/x", {"sas_token": "s", "account_name": "a"})
+    assert told(remote, {"sas_token": "t"})[1] == {"sas_token": "t", "account_name": "a"}
+    assert told("abfs://c@a/x", {"k": "v"})[1] == {"k": "v"}
+    assert told("abfs://c@a/x")[1] is None
