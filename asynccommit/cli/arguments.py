@@ -15,7 +15,6 @@ import typer
 
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
-from asynccommit.inspect.discovery import layout_of, magic_layout_of
 from asynccommit.options.job import Options
 from asynccommit.stores.urls import Address, parse_url
 
@@ -117,6 +116,8 @@ def destination(url: str) -> Address:
     Raises ``UrlError``, and ``OptionError`` for a path inside a job directory.
     """
     dest = absolute(url)
+    from asynccommit.inspect.discovery import layout_of, magic_layout_of
+
     layout = layout_of(dest) or magic_layout_of(dest)
     if layout is not None:
         raise OptionError(

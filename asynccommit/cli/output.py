@@ -51,9 +51,9 @@ from asynccommit.errors import (
     UnsupportedError,
     UrlError,
 )
-from asynccommit.inspect.discovery import NothingThereError, SeveralJobsError
+from asynccommit.inspect.cells import safe, to_text
+from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
 from asynccommit.inspect.terminal import plain
-from asynccommit.inspect.text import safe, to_text
 from asynccommit.redact import redact
 
 _WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye

@@ -19,6 +19,7 @@ from asynccommit.demo.emulated import RunningEmulator, serving
 from asynccommit.demo.flights import Say
 from asynccommit.demo.hadoop_jars import cached_jar, spark_conf
 from asynccommit.demo.outcome import StoreBehaviour
+from asynccommit.testing.emulators.gcs.hadoop import client_conf
 
 BUCKET = "flights"
 MONTHS = (1, 2)
@@ -120,23 +121,6 @@ def client_jar() -> Path:
     Raises ``UnsupportedError`` that says what is missing.
     """
     return cached_jar(_ARTIFACT, _NAME, _SHA256)
-
-
-def client_conf(endpoint: str, project: str = "emulated") -> Mapping[str, str]:
-    """Return Hadoop's options for an emulator at ``http://HOST:PORT``.
-
-    No key is needed. Folders of hierarchical buckets are not used: the connector manages them by
-    gRPC only, which no emulator supports.
-    """
-    return {
-        "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
-        "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
-        "fs.gs.storage.root.url": endpoint,
-        "fs.gs.auth.type": "UNAUTHENTICATED",
-        "fs.gs.project.id": project,
-        "fs.gs.block.size": "67108864",  # Hadoop's default is 64m, which the connector rejects.
-        "fs.gs.hierarchical.namespace.folders.enable": "false",
-    }
 
 
 def _objects(emulator: RunningEmulator, prefix: str) -> Mapping[str, str]:

@@ -28,10 +28,11 @@ from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, OUTCOME, RECORD, T
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer
-from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, PreconditionError
+from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats import upload_record
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES, is_blank
 from asynccommit.formats.magic_paths import MAGIC
+from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
 from asynccommit.options.job import Options
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
@@ -43,23 +44,6 @@ from asynccommit.stores.urls import Address, parse_url
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
 _ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)
-
-
-class NothingThereError(AsyncCommitError):
-    """Raised when there is no job and nothing else to inspect."""
-
-
-class SeveralJobsError(AsyncCommitError):
-    """Raised when several jobs or attempts match and none was named.
-
-    Args:
-        jobs: the jobs that were found.
-        summary: one sentence with the remedy.
-    """
-
-    def __init__(self, jobs: Sequence[FoundJob], summary: str) -> None:
-        self.jobs = tuple(jobs)
-        super().__init__(summary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
+from asynccommit.inspect.cells import safe
 from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
 from asynccommit.inspect.progress import stage_name
@@ -22,19 +22,6 @@ from asynccommit.results import AbortReport, JobReport, JobStatus
 _WORTH = 0.1  # seconds of waiting that are worth reporting
 ROWS = 20
 """Number of rows of a long table that are shown."""
-
-
-def safe(text: object, style: str = "") -> Text:
-    """Return foreign text as a cell without markup or control characters."""
-    return Text(plain(str(text)), style=style, overflow="fold")
-
-
-def to_text(renderable: RenderableType, width: int = 100) -> str:
-    """Return a table as text without colours, for logs and files."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(renderable)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:

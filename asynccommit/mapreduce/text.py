@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.hints import quoted
+from asynccommit.inspect.cells import safe
 from asynccommit.inspect.terminal import show_seconds
-from asynccommit.inspect.text import ROWS, safe
+from asynccommit.inspect.text import ROWS
 from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action
 from asynccommit.mapreduce.refusals import who
 from asynccommit.mapreduce.staging import StagedJob, Staging, StagingState

@@ -36,7 +36,7 @@ from asynccommit.demo.flights import MARK, find_flights, prepare, unpack
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
-from asynccommit.inspect.text import to_text
+from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
 from tests.support.spark import wait_until
 
@@ -239,7 +239,7 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     code = """if True:
         import json, pathlib, sys
         from asynccommit.demo import run
-        from asynccommit.inspect.text import to_text
+        from asynccommit.inspect.cells import to_text
         outcome = run(pathlib.Path(sys.argv[1]), months=(1,), say=lambda text: None)
         print(json.dumps({**outcome.to_json(), "table": to_text(outcome.table())}))
     """

@@ -30,7 +30,7 @@ from asynccommit.demo import (
 from asynccommit.demo.moto import serving_moto
 from asynccommit.demo.s3 import BUCKET, emulated
 from asynccommit.errors import AsyncCommitError, UnsupportedError
-from asynccommit.inspect.text import to_text
+from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
 
 SIDE = BucketSide(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asynccommit.inspect.text import to_text
+from asynccommit.inspect.cells import to_text
 from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from asynccommit.demo.gcs import client_conf, client_jar
+from asynccommit.demo.gcs import client_jar
 from asynccommit.errors import UnsupportedError
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.hadoop import client_conf
 from asynccommit.testing.models.fault_rules import Fault
 from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsObject

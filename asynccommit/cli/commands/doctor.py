@@ -9,8 +9,8 @@ from rich.table import Table
 
 from asynccommit.cli.arguments import Storage, absolute, pairs, reporting
 from asynccommit.cli.output import Exit, Output
+from asynccommit.inspect.cells import safe
 from asynccommit.inspect.doctor import Check, check_machine, check_place
-from asynccommit.inspect.text import safe
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
 

@@ -1,0 +1,66 @@
+"""The start of the command.
+
+Only what a command needs is imported: ``emulate`` starts without the rest of the package.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from asynccommit.cli.old_spellings import modernized
+from asynccommit.cli.output import Exit, Output, usage_error
+
+SETTINGS: dict[str, Any] = {
+    "name": "asynccommit",
+    "help": "Commit, resume, abort and inspect the output of parallel jobs.",
+    "epilog": "Exit codes: 0 done, 1 failed, 2 usage error, 3 refused or problems found, "
+    "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+}
+
+
+def _app(given: Sequence[str]) -> typer.Typer:
+    """Return the command, or the part of it that the arguments name."""
+    if given[:1] == ["emulate"] and "_ASYNCCOMMIT_COMPLETE" not in os.environ:
+        from asynccommit.cli import emulate
+
+        alone = typer.Typer(add_completion=False, **SETTINGS)
+        alone.callback()(lambda: None)  # without one, typer would leave out the group's name
+        alone.add_typer(emulate.app)
+        return alone
+    from asynccommit.cli.verbs import app
+
+    return app
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    # What is logged is also in the report; without a handler Python would print it raw.
+    logging.getLogger("asynccommit").addHandler(logging.NullHandler())
+    given, notes = modernized(sys.argv[1:] if args is None else args)
+    for note in notes:
+        Output().warn(note)
+    try:
+        if "--json" not in given:
+            _app(given)(given)
+            return int(Exit.DONE)
+        return int(_app(given)(given, standalone_mode=False) or 0)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(Exit.FAILED)
+    except Exception as error:
+        # Typer brings its own click or takes the installed one: there is no one class to name.
+        if not hasattr(error, "format_message"):
+            raise
+        return usage_error(error.format_message())

@@ -1,0 +1,23 @@
+"""Make cells of tables, and text without colours, with rich."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from asynccommit.inspect.terminal import plain
+
+
+def safe(text: object, style: str = "") -> Text:
+    """Return foreign text as a cell without markup or control characters."""
+    return Text(plain(str(text)), style=style, overflow="fold")
+
+
+def to_text(renderable: RenderableType, width: int = 100) -> str:
+    """Return a table as text without colours, for logs and files."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
