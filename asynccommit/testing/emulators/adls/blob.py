@@ -1,8 +1,8 @@
 """Serve the blob endpoint, as far as SDKs and adlfs use it.
 
 In a hierarchical namespace a directory is a blob without content whose metadata contain
-``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are rejected. Append blobs are in
-``append_blob``.
+``hdi_isfolder``. Snapshots, versions, tiers and page blobs are rejected. Append blobs are in
+``append_blob``; tags, access policies and delegation keys in ``documents``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from asynccommit.testing.emulators.adls.call import (
     read_target,
 )
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute
+from asynccommit.testing.emulators.adls.documents import Documents, header_tags, public_line
 from asynccommit.testing.emulators.adls.list import blobs_xml, containers_xml
 from asynccommit.testing.emulators.adls.paths import (
     answer_lease,
@@ -71,12 +72,14 @@ class Blob:
         self._new_id = new_id
         self._blocks = Blocks()
         self._append_blobs = AppendBlobs(accounts, wire, self._source)
+        self._documents = Documents(accounts, wire)
         self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
         self._service: Table = {
             ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),
             ("GET", "properties"): AdlsRoute("list_filesystems", self.account),
             ("HEAD", "properties"): AdlsRoute("list_filesystems", self.account),
             ("POST", "batch"): AdlsRoute("batch", self.batch),
+            ("POST", "userdelegationkey"): AdlsRoute("access", self._documents.delegation_key),
         }
         self._containers = self._container_table()
         self._paths = self._path_table()
@@ -90,6 +93,8 @@ class Blob:
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
             ("PUT", "metadata"): AdlsRoute("filesystem", self.set_container),
+            ("GET", "acl"): AdlsRoute("filesystem", self._documents.get_policies),
+            ("PUT", "acl"): AdlsRoute("filesystem", self._documents.set_policies),
             ("DELETE", ""): AdlsRoute("filesystem", self.delete_container),
             ("GET", "list"): AdlsRoute("list", self.list),
             ("POST", "batch"): AdlsRoute("batch", self.batch),
@@ -107,6 +112,8 @@ class Blob:
             ("PUT", "properties"): AdlsRoute("properties", self.set_headers),
             ("PUT", "expiry"): AdlsRoute("properties", self.set_expiry),
             ("PUT", "lease"): AdlsRoute("lease", self.lease),
+            ("PUT", "tags"): AdlsRoute("properties", self._documents.set_tags),
+            ("GET", "tags"): AdlsRoute("head", self._documents.get_tags),
             ("GET", "blocklist"): AdlsRoute("read", self.blocks),
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
@@ -152,6 +159,7 @@ class Blob:
         made = self._accounts[call.account].create_filesystem(
             call.filesystem, given, scope=scope, scope_fixed=fixed
         )
+        made.public = sent.public_access(call.headers)
         return self._wire.answer(call, 201, filesystem_identity(made))
 
     def head_container(self, call: AdlsCall) -> bytes:
@@ -231,7 +239,7 @@ class Blob:
 
     def _write(self, call: AdlsCall, data: bytes, attributes: Attributes | None) -> Node:
         account = self._accounts[call.account]
-        wanted = sent.conditions(call.headers)
+        wanted, tags = sent.conditions(call.headers), header_tags(call)
         node = account.create(call.filesystem, call.path, conditions=wanted, attributes=attributes)
         self._blocks.forget(call)
         if data:
@@ -240,6 +248,7 @@ class Blob:
             account.append(*where, 0, data, conditions=held, flush=True)
             node = account.head(*where)
         node.more().by_blob = True
+        node.more().tags = tags
         return node
 
     def _source(self, call: AdlsCall) -> tuple[Node, bytes]:
@@ -447,4 +456,4 @@ def _container_lines(account: AdlsAccount, found: Filesystem) -> str:
     )
     for name, value in found.properties.items():
         lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
-    return lines + scope_lines(found)
+    return lines + scope_lines(found) + public_line(found)

@@ -29,10 +29,13 @@ from asynccommit.testing.emulators.server import Connection, RequestLimits, Serv
 from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls import account as store
+from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDecision, Reply
 
 # Operations on the content or properties of a file.
 _CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
+# What would change the meaning of a request, and is not modelled: never ignored.
+_UNSUPPORTED = ("x-ms-structured-body", "x-ms-content-crc64", "x-ms-if-tags")
 # A client that resolves the service's own names to an emulator meets a certificate for them.
 _DOMAINS = ("localhost", "dfs.core.windows.net", "blob.core.windows.net")
 
@@ -193,6 +196,7 @@ class AdlsEmulator(Emulator):
     def _perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
         try:
             self._check(call, route.op)
+            _refuse_unsupported(call)
             if route.op in _CONTENT and _needs_key(call):
                 given = encryption(call.headers)
                 self.accounts[call.account].check_cipher(call.filesystem, call.path, given)
@@ -206,6 +210,13 @@ def _create(account: store.AdlsAccount, filesystem: str) -> None:
         account.create_filesystem(filesystem)
     except store.Refusal as error:
         raise OptionError(f"filesystem {filesystem!r}: {error.message}") from error
+
+
+def _refuse_unsupported(call: AdlsCall) -> None:
+    headers = call.headers
+    for name in _UNSUPPORTED:
+        if name in headers:
+            raise refusal("UnsupportedHeader", f"The header {name} is not supported here.")
 
 
 def _needs_key(call: AdlsCall) -> bool:

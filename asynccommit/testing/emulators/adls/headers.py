@@ -47,6 +47,12 @@ def source_conditions(headers: Headers) -> Conditions:
     return Conditions(match, none_match, _moment(since), _moment(until), lease)
 
 
+def blob_conditions(headers: Headers) -> Conditions:
+    """Return the conditions on the blob that a request for its tags names."""
+    match, none_match, since, until = [headers.get(f"x-ms-blob-{name}") for name in _CONDITIONS]
+    return Conditions(match, none_match, _moment(since), _moment(until))
+
+
 @lru_cache(maxsize=1024)
 def _moment(text: str | None) -> float | None:
     if not text:
@@ -107,6 +113,14 @@ def default_scope(headers: Headers) -> tuple[str | None, bool]:
     """Return the default scope of a filesystem, and whether it is fixed."""
     fixed = headers.get("x-ms-deny-encryption-scope-override", "").lower() == "true"
     return headers.get("x-ms-default-encryption-scope") or None, fixed
+
+
+def public_access(headers: Headers) -> str | None:
+    """Return who may read a container without a key, or ``None`` for nobody."""
+    found = headers.get("x-ms-blob-public-access") or None
+    if found not in (None, "container", "blob"):
+        raise refusal("InvalidHeaderValue")
+    return found
 
 
 def expiry(headers: Headers, now: float, created: float | None = None) -> float | None:

@@ -13,6 +13,10 @@ from asynccommit.testing.models.adls.refusals import refusal
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 _HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>'
 
+_NO_POLICIES = (
+    "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+)
+
 
 def containers_xml(
     call: AdlsCall, scheme: str, found: Iterable[Filesystem], token: str | None
@@ -25,11 +29,18 @@ def containers_xml(
 
 def _container(found: Filesystem, with_metadata: bool) -> str:
     metadata = _metadata(found.properties) if with_metadata else ""
+    public = f"<PublicAccess>{found.public}</PublicAccess>" if found.public else ""
+    if found.scope is not None:
+        fixed = "true" if found.scope_fixed else "false"
+        public += (
+            f"<DefaultEncryptionScope>{xml_text(found.scope)}</DefaultEncryptionScope>"
+            f"<DenyEncryptionScopeOverride>{fixed}</DenyEncryptionScopeOverride>"
+        )
     return (
         f"<Container><Name>{xml_text(found.name)}</Name><Properties>"
         f"<Last-Modified>{http_date(found.modified)}</Last-Modified>"
         f'<Etag>"{found.etag}"</Etag><LeaseStatus>unlocked</LeaseStatus>'
-        f"<LeaseState>available</LeaseState></Properties>{metadata}</Container>"
+        f"<LeaseState>available</LeaseState>{_NO_POLICIES}{public}</Properties>{metadata}</Container>"
     )
 
 

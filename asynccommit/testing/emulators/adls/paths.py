@@ -49,6 +49,8 @@ def status_lines(
         return lines
     if account.hns:
         lines += f"x-ms-acl: {node.acl}\r\n"
+    if node.tags:
+        lines += f"x-ms-tag-count: {len(node.tags)}\r\n"
     if node.properties:
         lines += f"x-ms-properties: {sent.encoded(node.properties)}\r\n"
     return lines + blob_lines(node)

@@ -99,7 +99,7 @@ class Filesystems:
         """Return a filesystem."""
         found = self._filesystems.get(fs)
         if found is None:
-            raise refusal("FilesystemNotFound")
+            raise refusal("FilesystemNotFound" if _NAME(fs) else "InvalidResourceName")
         if self._due is not inf and self._now() >= self._due:
             self._expire()
         return found

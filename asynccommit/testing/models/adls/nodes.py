@@ -77,6 +77,7 @@ class Extra:
         "owner",
         "permissions",
         "properties",
+        "tags",
         "virtual",
     )
 
@@ -91,6 +92,7 @@ class Extra:
         self.owner = SUPERUSER
         self.permissions: str | None = None
         self.properties: Mapping[str, str] = _NOTHING
+        self.tags: Mapping[str, str] = _NOTHING
         self.virtual = False
 
 
@@ -211,6 +213,11 @@ class Node:
         """The content headers that were set, by lower-case name."""
         return self.extra.headers if self.extra else _NOTHING
 
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The tags of a blob."""
+        return self.extra.tags if self.extra else _NOTHING
+
     def more(self) -> Extra:
         """Return ``extra``, created if needed."""
         if self.extra is None:
@@ -238,16 +245,30 @@ class Filesystem:
         root: its root directory.
         etag: without quotes.
         modified: seconds since the epoch.
+        policies: access policies, as XML.
         properties: the user's, decoded.
+        public: who may read without a key, ``container`` or ``blob``; kept and not granted.
         scope: default encryption scope of its files.
         scope_fixed: whether requests may name no other scope.
     """
 
-    __slots__ = ("modified", "name", "properties", "root", "scope", "scope_fixed", "version")
+    __slots__ = (
+        "modified",
+        "name",
+        "policies",
+        "properties",
+        "public",
+        "root",
+        "scope",
+        "scope_fixed",
+        "version",
+    )
 
     def __init__(self, name: str, root: Node, properties: Mapping[str, str]) -> None:
         self.scope: str | None = None
         self.scope_fixed = False
+        self.policies = ""
+        self.public: str | None = None
         self.name = name
         self.root = root
         self.version = root.version

@@ -17,6 +17,7 @@ _TABLE = """
     URI is invalid.
 400 InvalidRenameDestinationPath The specified rename destination path is invalid.
 400 InvalidResourceName The specified resource name contains invalid characters.
+400 UnsupportedHeader One of the HTTP headers specified in the request is not supported.
 400 InvalidSourceUri The source URI is invalid.
 400 InvalidUri The request URI is invalid.
 400 HierarchicalNamespaceNotEnabled The account being accessed does not have hierarchical
