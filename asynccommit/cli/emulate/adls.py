@@ -50,20 +50,22 @@ def adls(
         Path | None, common.config_option("latency, limit, faults, accounts and pages")
     ] = None,
     seed: common.Seed = 0,
+    data: common.Data = None,
     tls: certificates.UseTls = False,
     tls_ca: certificates.CaFile = None,
     tls_name: certificates.TlsNames = None,
 ) -> None:
     """Serve an emulator of ADLS Gen2.
 
-    Holds all data in memory. To change limits and faults while it runs, send
-    requests to /_emulator on the same port.
+    Holds all data in memory; --data keeps a copy in a folder. To change limits and
+    faults while it runs, send requests to /_emulator on the same port.
     """
     settings = _settings(config, account, key)
     climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
     names = (*settings.filesystems, *(filesystem or ()))
     settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
-    emulator = _make(settings, port, address, seed, certificates.wanted(tls, tls_ca, tls_name))
+    secured = certificates.wanted(tls, tls_ca, tls_name)
+    emulator = _make(settings, port, address, seed, secured, data)
     with certificates.ca_file(emulator, tls_ca) as ca:
         common.serve(
             emulator,
@@ -92,7 +94,12 @@ def _settings(config: Path | None, account: str | None, key: str | None) -> Sett
 
 
 def _make(
-    settings: Settings, port: int, address: str, seed: int, tls: bool | list[str]
+    settings: Settings,
+    port: int,
+    address: str,
+    seed: int,
+    tls: bool | list[str],
+    data: Path | None,
 ) -> AdlsEmulator:
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 
@@ -106,6 +113,7 @@ def _make(
         pages=settings.pages,
         tls=tls,
         seed=seed,
+        data=data,
     )
 
 

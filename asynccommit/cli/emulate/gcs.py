@@ -40,19 +40,20 @@ def gcs(
         Path | None, common.config_option("latency, limit, faults, buckets and pages")
     ] = None,
     seed: common.Seed = 0,
+    data: common.Data = None,
     tls: certificates.UseTls = False,
     tls_ca: certificates.CaFile = None,
     tls_name: certificates.TlsNames = None,
 ) -> None:
     """Serve an emulator of Google Cloud Storage.
 
-    Holds all data in memory. To change limits and faults while it runs, send
-    requests to /_emulator on the same port.
+    Holds all data in memory; --data keeps a copy in a folder. To change limits and
+    faults while it runs, send requests to /_emulator on the same port.
     """
     settings = _settings(config, bucket or [], hns)
     climate = common.with_weather(settings.climate, latency, limit, lost, "move")
     secured = certificates.wanted(tls, tls_ca, tls_name)
-    emulator = _make(replace(settings, climate=climate), port, address, seed, secured)
+    emulator = _make(replace(settings, climate=climate), port, address, seed, secured, data)
     names = list(settings.buckets)
     with certificates.ca_file(emulator, tls_ca) as ca:
         common.serve(
@@ -81,7 +82,12 @@ def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulator
 
 
 def _make(
-    settings: GcsEmulatorSettings, port: int, address: str, seed: int, tls: bool | list[str]
+    settings: GcsEmulatorSettings,
+    port: int,
+    address: str,
+    seed: int,
+    tls: bool | list[str],
+    data: Path | None,
 ) -> GcsEmulator:
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
@@ -93,6 +99,7 @@ def _make(
         pages=settings.pages,
         tls=tls,
         seed=seed,
+        data=data,
     )
 
 
@@ -121,7 +128,7 @@ def _welcome(emulator: GcsEmulator, buckets: list[str], ca: Path | None) -> Grou
 
 
 def _how_to(emulator: GcsEmulator, bucket: str, ca: Path | None) -> list[str]:
-    from asynccommit.demo.gcs import client_conf
+    from asynccommit.testing.emulators.gcs.hadoop import client_conf
 
     endpoint = emulator.endpoint
     hadoop = [f"  {name}={value}" for name, value in client_conf(endpoint).items()]

@@ -36,6 +36,10 @@ LatencyText = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Latency of each response, such as 20ms or 10ms-30ms."),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder that keeps the data. Default: in memory only."),
+]
 Seed = Annotated[int, typer.Option(help="Random seed of faults and latency.")]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import random
 import threading
 import time
@@ -14,10 +16,16 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host
+from asynccommit.testing.emulators.saved_state import StateFolder, packed
 from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
 from asynccommit.testing.emulators.tls import ServerTls, Tls, server_tls
 from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
+
+_LOG = logging.getLogger(__name__)
+_SAVE_EVERY = 2.0  # seconds
+_PAUSES = 19.0  # a pause in times of what the last save took
 
 T = TypeVar("T")
 E = TypeVar("E", bound="Serving")
@@ -73,6 +81,7 @@ class Serving(ABC):
         self._climate = climate or Climate()
         self.weather = self.fresh_weather()
         self._answers: Counter[bytes] = Counter()  # by status
+        self.changes = 0  # responses and resets: nothing has changed while it stays the same
         self._server = Server(self, limits)
 
     async def __aenter__(self) -> Self:
@@ -131,6 +140,7 @@ class Serving(ABC):
 
     def send(self, connection: Connection, answer: bytes) -> None:
         """Send a whole response and count it by its status."""
+        self.changes += 1
         self._answers[answer[9:12]] += 1
         connection.send(answer)
 
@@ -173,7 +183,99 @@ class Serving(ABC):
 
 
 class Emulator(Serving):
-    """A store on a port."""
+    """A store on a port, whose state may be kept in a folder.
+
+    Args: as of ``Serving``, and
+
+        data: folder with the state, or ``None`` to keep it in memory only.
+        kind: name of the emulator in that folder.
+
+    Raises:
+        OptionError: the state in the folder cannot be read.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        host: Host,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        kind: str,
+        **options: Any,
+    ) -> None:
+        super().__init__(dialect, host, **options)
+        self._folder = None if data is None else StateFolder(data, kind)
+        self._saved = -1  # number of responses and resets when the state was saved
+        self._saver: asyncio.Task[None] | None = None
+        self._saving = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Read the state, if there is a folder for it, and listen.
+
+        Raises as ``Serving.start``, and ``OptionError`` if the state cannot be read.
+        """
+        if self._folder is not None:
+            state = await asyncio.to_thread(self._folder.open)
+            try:
+                if state is not None:
+                    self.restore(state)
+                self._saved = self.changes
+                await super().start()
+            except BaseException:
+                self._folder.close()
+                raise
+            self._saver = asyncio.create_task(self._save_at_times(self._folder))
+        else:
+            await super().start()
+
+    async def stop(self) -> None:
+        """Close the port and all connections, and save the state."""
+        await super().stop()
+        if self._folder is None or self._saver is None:
+            return
+        self._saver.cancel()
+        await asyncio.wait([self._saver])
+        self._saver = None
+        try:
+            if self._saved != self.changes:
+                await asyncio.to_thread(self._folder.save, packed(self.state()))
+        finally:
+            self._folder.close()
+
+    async def _save_at_times(self, folder: StateFolder) -> None:
+        """Save the state while it changes, using a twentieth of the time at most."""
+        pause = _SAVE_EVERY
+        while True:
+            await asyncio.sleep(pause)
+            if self._saved == self.changes:
+                continue
+            begun = time.monotonic()
+            try:
+                await self.save()
+            except OSError as error:
+                _LOG.error("%s could not be saved: %s", folder.file, error)
+            pause = max(_SAVE_EVERY, _PAUSES * (time.monotonic() - begun))
+
+    async def save(self) -> None:
+        """Save the state now.
+
+        Raises ``OptionError`` without a folder, and ``OSError``."""
+        if self._folder is None:
+            raise OptionError("this emulator has no folder for its state: start it with --data")
+        async with self._saving:
+            changes, content = self.changes, packed(self.state())
+            await asyncio.shield(asyncio.to_thread(self._folder.save, content))
+            self._saved = changes
+
+    @abstractmethod
+    def state(self) -> object:
+        """Return what is stored, for ``packed``."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Store what ``state`` returned.
+
+        Raises ``OptionError`` if it is of another emulator."""
 
     @property
     @abstractmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.append_blob import AppendBlobs, check_new
@@ -126,6 +127,14 @@ class Blob:
         """Forget the blocks and the copies."""
         self._blocks = Blocks()
         self._copies.clear()
+
+    def state(self) -> object:
+        """Return the blocks and the copies."""
+        return self._blocks, self._copies
+
+    def restore(self, state: Any) -> None:
+        """Take what ``state`` returned."""
+        self._blocks, self._copies = state
 
     def route(self, call: AdlsCall) -> AdlsRoute:
         """Return the route of a request. Raises ``Refusal`` if there is none."""

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -58,6 +59,7 @@ class AdlsEmulator(Emulator):
             or a list of further host names of one.
         seed: random seed of the faults.
         host: source of time and ids.
+        data: folder that keeps the stored data; ``None``: in memory only.
 
     Raises:
         OptionError: the name of a filesystem is invalid.
@@ -77,6 +79,7 @@ class AdlsEmulator(Emulator):
         tls: Tls = False,
         seed: int = 0,
         host: Host | None = None,
+        data: str | os.PathLike[str] | None = None,
     ) -> None:
         keys = dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY})
         super().__init__(
@@ -88,6 +91,8 @@ class AdlsEmulator(Emulator):
             limits=limits,
             tls=tls,
             seed=seed,
+            data=data,
+            kind="adls",
             hosts=[f"{name}.{domain}" for name in keys for domain in _DOMAINS],
         )
         self._filesystems = tuple(dict.fromkeys(filesystems))
@@ -116,6 +121,34 @@ class AdlsEmulator(Emulator):
         self._blob.reset()
         self._answers.clear()
         self.weather = self.fresh_weather()
+        self.changes += 1
+
+    def state(self) -> object:
+        """Return what is stored, for ``packed``."""
+        accounts = {name: account.dump() for name, account in self.accounts.items()}
+        return {"hns": self._hns, "accounts": accounts, "blobs": self._blob.state()}
+
+    def restore(self, state: Any) -> None:
+        """Store what ``state`` returned.
+
+        Raises ``OptionError`` if it is of other accounts."""
+        if state["hns"] != self._hns:
+            raise OptionError(
+                "the folder has the state of an account "
+                f"{'with' if state['hns'] else 'without'} a hierarchical namespace: "
+                f"{'leave out' if state['hns'] else 'add'} --flat, or name another folder"
+            )
+        if unknown := sorted(set(state["accounts"]) - set(self.accounts)):
+            raise OptionError(
+                f"the folder has the state of account {unknown[0]!r}, which is not served: "
+                "name that account, or another folder"
+            )
+        for name, saved in state["accounts"].items():
+            self.accounts[name].load(saved)
+            for filesystem in self._filesystems:
+                with suppress(store.Refusal):
+                    self.accounts[name].create_filesystem(filesystem)
+        self._blob.restore(state["blobs"])
 
     @property
     def keys(self) -> Keyring:

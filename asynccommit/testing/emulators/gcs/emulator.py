@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -52,6 +53,7 @@ class GcsEmulator(Emulator):
             or a list of further host names of one.
         seed: random seed of the faults.
         host: source of time and ids.
+        data: folder that keeps the stored data; ``None``: in memory only.
 
     Raises:
         OptionError: the name or the options of a bucket are invalid.
@@ -69,6 +71,7 @@ class GcsEmulator(Emulator):
         tls: Tls = False,
         seed: int = 0,
         host: Host | None = None,
+        data: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             GCS,
@@ -79,6 +82,8 @@ class GcsEmulator(Emulator):
             limits=limits,
             tls=tls,
             seed=seed,
+            data=data,
+            kind="gcs",
             hosts=["storage.googleapis.com"],
         )
         options = model.BucketOptions()
@@ -104,6 +109,18 @@ class GcsEmulator(Emulator):
         self.retry_tests.clear()
         self._answers.clear()
         self.weather = self.fresh_weather()
+        self.changes += 1
+
+    def state(self) -> object:
+        """Return what is stored, for ``packed``."""
+        return self.service.dump()
+
+    def restore(self, state: Any) -> None:
+        """Store what ``state`` returned, and create missing initial buckets."""
+        self.service.load(state)
+        for name, options in self._buckets.items():
+            if name not in state["buckets"]:
+                put_bucket(self.service, name, options)
 
     @property
     def keys(self) -> AcceptedTokens:

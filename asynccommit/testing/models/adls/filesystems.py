@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asynccommit.testing.models.adls.conditions import NO_CONDITIONS, Conditions, check_write
 from asynccommit.testing.models.adls.listing import decode_token, encode_token
@@ -15,6 +15,7 @@ from asynccommit.testing.models.adls.refusals import refusal
 MOST_ENTRIES = 5000  # maximum number of entries on a page, whatever the request asks for
 _FIRST_ETAG = 0x8D0000000000000
 _TICKS_BEFORE_EPOCH = 621_355_968_000_000_000  # from the year 1, in 100 ns, like etags
+_STATE = ("_version", "_filesystems", "encrypted", "_due", "_deleted")
 _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]|\$root|\$web").fullmatch
 
 
@@ -65,6 +66,15 @@ class Filesystems:
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, hns={self.hns})"
+
+    def dump(self) -> dict[str, Any]:
+        """Return what is stored, shared and not copied."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Store what ``dump`` returned."""
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     def now(self) -> float:
         """Return the server's time, seconds since the epoch."""

@@ -82,6 +82,14 @@ class GcsBuckets:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._buckets)})"
 
+    def dump(self) -> Mapping[str, Any]:
+        """Return what is stored, shared and not copied."""
+        return {"buckets": self._buckets, "generation": self._generation}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Store what ``dump`` returned."""
+        self._buckets, self._generation = state["buckets"], state["generation"]
+
     def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
         """Admit a request before it is executed.
 
