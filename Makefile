@@ -46,8 +46,8 @@ test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
 test-all: java $(STAMP)  ## run every test, as before a release
 	$(BIN)/python -m tests.support.run all
 
-witness: java $(STAMP)  ## run Hadoop's own tests of ADLS against the emulator; ARGS="Rename Acl" for some
-	$(BIN)/python -m tests.witness.hadoop_azure $(ARGS)
+witness: java $(STAMP)  ## run suites of other hands against the emulators; ARGS="adlfs" for some
+	$(BIN)/python -m tests.witness $(ARGS)
 
 bench: java $(STAMP)  ## measure against Hadoop's committers
 	$(BIN)/python -m bench $(ARGS)

@@ -1,4 +1,4 @@
-"""How the run of Hadoop's tests reads reports and compares: each difference is seen."""
+"""How `make witness` reads reports and compares: each difference is seen."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.witness.hadoop_azure import (
-    EXPECTED,
+from tests.witness.__main__ import SUITES
+from tests.witness.expectations import (
     FAILED,
     PASSED,
     SKIPPED,
     Expected,
     Outcome,
     differences,
+    expected_of,
     read_expected,
     read_report,
     write_line,
@@ -88,9 +89,10 @@ def test_lines_that_are_wrong_are_refused(line: str) -> None:
         read_expected(line)
 
 
-def test_each_expected_failure_has_a_reason() -> None:
+@pytest.mark.parametrize("suite", SUITES)
+def test_each_expected_failure_has_a_reason(suite: str) -> None:
     """The file says why each failure is expected, and why a class is left out."""
-    found = read_expected(EXPECTED.read_text("utf-8"))
+    found = expected_of(suite)
 
     assert found
     assert all(
@@ -102,3 +104,18 @@ def test_each_expected_failure_has_a_reason() -> None:
         for test, reason in expected.failures.items()
         if reason.startswith("TODO") or len(reason) < 10
     ]
+
+
+def test_a_star_stands_for_each_test_that_it_matches() -> None:
+    """All of them must fail; a pattern that matches none is a difference."""
+    outcome = Outcome({"a-1": FAILED, "a-2": FAILED, "b[1]": PASSED}, {"a-1": "no"})
+
+    assert differences(outcome, Expected(1, 0, {"a-*": "why"})) == []
+    assert differences(outcome, Expected(1, 0, {"*": "why"})) == [
+        "b[1] was expected to fail, and passed: why"
+    ]
+    assert differences(outcome, Expected(1, 0, {"a-*": "why", "c*": "why"})) == [
+        "c* was expected to fail, and is gone: why"
+    ]
+    lines = write_line("module", outcome, Expected(1, 0, {"a-*": "why"}))
+    assert lines == "module: 1 passed, 0 skipped\n    a-* => why"

@@ -1,0 +1,56 @@
+"""Run suites of other hands against the emulators and compare with what is expected.
+
+Any difference fails the run: a test that fails, one that no longer does, one that is skipped or
+has gone. The file of expectations of each suite gives the reason of each failure.
+
+    python -m tests.witness                        all suites
+    python -m tests.witness adlfs azure-sdk        these suites
+    python -m tests.witness hadoop Rename Acl      units with one of these in their names
+    python -m tests.witness --list                 no run; the suites and their units
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+from asynccommit.errors import UnsupportedError
+from tests.witness import hadoop_azure, pypi_suites
+from tests.witness.expectations import Opened, run_units, say
+
+SUITES: dict[str, Callable[[], AbstractContextManager[Opened]]] = {
+    **{suite.name: partial(pypi_suites.opened, suite) for suite in pypi_suites.SUITES},
+    "hadoop": hadoop_azure.opened,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suites; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="witness", description="Run suites of other hands against the emulators."
+    )
+    parser.add_argument("names", nargs="*", help=f"suites ({', '.join(SUITES)}), parts of units")
+    parser.add_argument("--list", action="store_true", help="list the units")
+    parser.add_argument("--lines", metavar="FILE", help="add the lines of a new list to this file")
+    asked = parser.parse_args(arguments)
+    chosen = [name for name in SUITES if name in asked.names] or list(SUITES)
+    parts = [name for name in asked.names if name not in SUITES]
+    bad: list[str] = []
+    for suite in chosen:
+        try:
+            with SUITES[suite]() as opened:
+                if asked.list:
+                    say("\n".join(f"{suite} {unit}" for unit in opened[0]))
+                else:
+                    bad += run_units(suite, opened, parts, asked.lines)
+        except UnsupportedError as error:
+            sys.exit(f"witness: {suite}: {error}")
+    sys.stderr.write("".join(f"{line}\n" for line in bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
