@@ -325,9 +325,9 @@ async def test_delete_of_a_blob(wire: WireClient) -> None:
 @pytest.mark.parametrize(
     "method, path, query",
     [
-        ("GET", "a", "comp=tags"),
+        ("GET", "a", "comp=tier"),
         ("PUT", "a", "comp=page"),
-        ("GET", "", "restype=container&comp=acl"),
+        ("POST", "a", "comp=query"),
         ("GET", None, "restype=service&comp=stats"),
         ("GET", "", "restype=container&comp=list&delimiter=%2C"),
     ],
