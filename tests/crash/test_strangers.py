@@ -49,7 +49,7 @@ def test_an_id_that_is_used_again_while_a_driver_sleeps(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(100607, "steps")])
+@pytest.mark.parametrize("seed, kind", [(100607, "steps")])
 def test_ids_used_again_that_were_found_once(seed: int, kind: str) -> None:
     """A driver that fell asleep while it read two runs of a job at once commits neither."""
     assert run_virtual(reruns.violations(seed, kind)) == []
