@@ -19,8 +19,8 @@ DENIED = (
     *("Whose", "is wanted"),
 )
 VERB = re.compile(
-    r"(Abort|Check|Clean up|Commit|Compare|Delete|Finish|List|Move|Predict|Repair|Serve|Show"
-    r"|Take over|Write)\b"
+    r"(Abort|Check|Clean up|Commit|Compare|Delete|Finish|List|Measure|Move|Predict|Repair|Serve"
+    r"|Show|Take over|Write)\b"
 )
 
 

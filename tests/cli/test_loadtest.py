@@ -159,6 +159,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next(
     assert _listed(command, place) == ["top"]  # whoever has made it is dead
 
 
+@pytest.mark.full
 def test_an_interrupted_run_cleans_up_itself(
     command: Command, adls_emulator_thread: EmulatorThread
 ) -> None:

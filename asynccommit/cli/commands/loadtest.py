@@ -20,7 +20,7 @@ from asynccommit.stores.urls import Address
 @reporting
 def loadtest(
     output: Output,
-    url: Annotated[
+    place: Annotated[
         str, typer.Argument(metavar="URL", help="Directory to work below: a path or a URL.")
     ],
     files: Annotated[
@@ -37,7 +37,7 @@ def loadtest(
     forecast: Annotated[
         bool, typer.Option("--forecast/--no-forecast", help="Forecast a commit of a million files.")
     ] = True,
-    yes: Annotated[
+    consent: Annotated[
         bool, typer.Option("--yes", help="Send the requests to a real account without asking.")
     ] = False,
     storage_option: Storage = None,
@@ -53,15 +53,15 @@ def loadtest(
     settings = LoadSettings(
         files=files, max_requests=max_requests, max_seconds=max_seconds, forecast=forecast
     )
-    place, storage = absolute(url), pairs("-s", storage_option)
-    if not yes:
-        _ask(place, submit(_is_here(place, storage)), max_requests, output)
+    address, storage = absolute(place), pairs("-s", storage_option)
+    if not consent:
+        _ask(address, submit(_is_here(address, storage)), max_requests, output)
     advice = "the next run deletes what this one has left"
     shown = console_progress(quiet=output.quiet)
     with resumable(advice), shown as on_progress:
         report = submit(
             load_test(
-                place,
+                address,
                 settings,
                 storage_options=storage,
                 rate=rate,

@@ -57,7 +57,7 @@ async def emulator() -> AsyncIterator[AdlsEmulator]:
         yield running
 
 
-@pytest.fixture(params=[*TRANSPORTS, SDK])
+@pytest.fixture(params=[*TRANSPORTS, pytest.param(SDK, marks=pytest.mark.full)])
 async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
     """Opens stores over each HTTP library, and closes them."""
     stores = []

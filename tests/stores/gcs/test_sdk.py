@@ -95,6 +95,7 @@ def _options(emulator: GcsEmulator, client: Storage) -> dict[str, Any]:
     return {"endpoint_url": emulator.endpoint, "token": "anon", "client": client, **SDK}
 
 
+@pytest.mark.full
 async def test_a_client_without_a_token_is_told(emulator: GcsEmulator) -> None:
     """A token that cannot be got is a denial that names it, without secrets."""
     async with IdentityServer() as server, aiohttp.ClientSession() as session:
