@@ -33,4 +33,4 @@ def test_the_rate_bounds_a_simulated_commit(scheme: str, folders: bool) -> None:
 
     assert found is not None
     assert found.how == "simulated"
-    assert 400 < found.seconds < 560
+    assert 400 < found.seconds < 700
