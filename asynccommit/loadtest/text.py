@@ -7,8 +7,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from asynccommit.inspect.cells import safe
 from asynccommit.inspect.terminal import count_of, show_seconds
-from asynccommit.inspect.text import facts_table, safe
+from asynccommit.inspect.text import facts_table
 from asynccommit.loadtest.report import LoadReport, RateFound
 
 _STOPPED = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asynccommit.inspect.text import to_text
+from asynccommit.inspect.cells import to_text
 from asynccommit.loadtest import (
     LoadReport,
     MillionForecast,
