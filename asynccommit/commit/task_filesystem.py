@@ -112,7 +112,10 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def rm(
         self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
     ) -> None:
-        """Delete files that were written here, or with ``recursive`` directories of them."""
+        """Delete files that were written here.
+
+        With ``recursive`` also directories, which are gone with their last file.
+        """
         for name in reversed(self.expand_path(path, recursive=recursive, maxdepth=maxdepth)):
             if not recursive or self.exists(name):  # a directory goes with its last file
                 self.rm_file(name)

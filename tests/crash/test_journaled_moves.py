@@ -62,7 +62,7 @@ async def _every_crash(kind: str, move: Move, *, back: bool) -> list[str]:
     return problems
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("back", [False, True], ids=["finished", "undone"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SCENARIOS)
