@@ -16,6 +16,7 @@ from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.task_side import TaskSide
 from asynccommit.commit.context import CommitContext, OnEnd, Phase
+from asynccommit.commit.job.claims import setup_id
 from asynccommit.commit.job.setup import Unfinished
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_move import MoveLayout
@@ -49,6 +50,7 @@ class FilesToMove:
     ) -> None:
         """Give the files to a commit. See ``publisher.Load``."""
         loaded.vouched = True
+        loaded.setup_id = await setup_id(run.store, run.layout.job_owner)
         await loaded.add([], self.directories)
         async for batch in in_batches(self.files.entries(), CHUNK):
             await loaded.add(batch, [])
