@@ -16,7 +16,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
 from asynccommit.redact import Redacted
-from asynccommit.results import JobReport
+from asynccommit.results import AbortReport, JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
@@ -119,6 +119,7 @@ class CommitContext:
             again.
         told: whether ``on_visible`` was called, so that warnings and errors are logged from then
             on.
+        result: what the operation has done, for observers.
     """
 
     environment: Environment
@@ -137,6 +138,7 @@ class CommitContext:
     on_visible: OnVisible | None = None
     on_end: OnEnd | None = None
     told: bool = False
+    result: JobReport | AbortReport | None = None
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
+from asynccommit.commit.observers import ObservedWork, WorkEnd, observed
 from asynccommit.formats.statistics import Statistics
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ class CommitMeter:
         self.report()
         failed = True
         try:
-            yield
+            with self._observed(name):
+                yield
             failed = False
         finally:
             took = _now() - begin
@@ -109,6 +111,12 @@ class CommitMeter:
                 log.info("job %s: %s %s %.1f s", self._job_id, name, how, took)
             if not failed:
                 self.stage = outer
+
+    def _observed(self, name: str) -> AbstractContextManager[WorkEnd | None]:
+        """Return the block in which observers see a stage."""
+        if name == OUTERMOST:
+            return nullcontext()
+        return observed(ObservedWork("stage", name, self._job_id), _now)
 
     @contextmanager
     def counted_as(self, name: str) -> Iterator[None]:

@@ -134,12 +134,9 @@ class FileV2Committer(FileV1Committer):
         _refuse_replacing(mode, overwrite)
         return _counted(await super().plan_job(tasks), tasks or ())
 
-    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
-        """Delete uncommitted output; committed tasks' files remain.
-
-        Raises ``CommitError``.
-        """
-        report = await super().abort_job(reason, careful=careful)
+    async def _abort(self, run: CommitContext, reason: str, *, careful: bool) -> AbortReport:
+        """Delete uncommitted output; committed tasks' files remain."""
+        report = await super()._abort(run, reason, careful=careful)
         text = "files of committed tasks are published already and remain"
         return replace(report, warnings=(*report.warnings, text))
 

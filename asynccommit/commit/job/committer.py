@@ -15,6 +15,7 @@ from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
 from asynccommit.commit.job.driver_liveness import DriverLiveness
 from asynccommit.commit.job.modes import is_replaced
+from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.publisher import Inputs, PlanT, Publisher, RunT, StateT
 from asynccommit.commit.job.reporting import report_ended, rolled_back_first, undo_half_way
 from asynccommit.commit.job.reports import has_report, report_on
@@ -228,6 +229,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         try:
             async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
                 report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
+                run.result = report
         except BaseException as error:
             if run.told:
                 log.warning("%s", Redacted(error))
@@ -316,7 +318,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             with publisher.new_plan(run, mode) as plan:
                 await publisher.load(run, plan, tasks)
                 await publisher.preflight(run, plan, overwrite, dry=True)
-                return replace(publisher.report(run, plan), dry_run=True)
+                run.result = report = replace(publisher.report(run, plan), dry_run=True)
+                return report
 
     # --- a commit that has begun
 
@@ -342,7 +345,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         run = self._run(on_progress)
         async with self.publisher.working(run):
-            report = await self._resume(run, force=force, adopt=adopt)
+            run.result = report = await self._resume(run, force=force, adopt=adopt)
         return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
@@ -365,7 +368,10 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Raises ``OwnedError`` if its owner is alive and ``force`` is false, ``CommittedError`` if
         it is committed, ``CommitError``.
         """
-        return await self._roll_back(self._run(on_progress), force=force)
+        run = self._run(on_progress)
+        with observed_job(run, "rollback"):
+            run.result = await self._roll_back(run, force=force)
+            return run.result
 
     async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:
         try:
@@ -380,7 +386,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         except BaseException as error:
             await self.publisher.stopped(run, error)
             raise
-        return await self.abort_job("rolled back", careful=not force)
+        return await self._abort(run, "rolled back", careful=not force)
 
     # --- the end, and looks at it
 
@@ -397,6 +403,11 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Raises ``OwnedError`` if the job may be alive then; ``CommitError`` if that fails.
         """
         run = self._run()
+        with observed_job(run, "abort"):
+            run.result = await self._abort(run, reason, careful=careful)
+            return run.result
+
+    async def _abort(self, run: RunT, reason: str, *, careful: bool) -> AbortReport:
         async with commit_failures(run), self.publisher.looking(run):
             with run.meter.timed("job_stage_abort"):
                 others = await self.publisher.attempts(run) if careful else ()

@@ -12,6 +12,7 @@ import anyio
 
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import job_commit_error, named, noting_commit
+from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.reports import report_on
 from asynccommit.errors import (
     CommitError,
@@ -42,6 +43,16 @@ async def reporting(
     """
     job_id = run.layout.job_id
     log.info("job %s: %s under %s", job_id, "commit" if save else "dry run", run.layout.dest)
+    with observed_job(run, "commit" if save else "dry run"):
+        async with _ended_in_one_error(run, stopped, save=save):
+            yield
+
+
+@asynccontextmanager
+async def _ended_in_one_error(
+    run: RunT, stopped: Callable[[RunT, BaseException], Awaitable[None]], *, save: bool
+) -> AsyncIterator[None]:
+    job_id = run.layout.job_id
     try:
         with run.meter.timed("committer_commit_job"):
             yield

@@ -1,0 +1,138 @@
+"""Hooks at the begin and the end of jobs and stages.
+
+An observer is called on the event loop, between the requests of a commit: it must not block. An
+observer that raises is logged, and the commit goes on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from asynccommit.redact import redact
+from asynccommit.results import AbortReport, JobReport
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Operation = Literal["commit", "dry run", "rollback", "abort"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedWork:
+    """A job operation or a stage that begins.
+
+    Attributes:
+        kind: ``job`` for a whole operation on a job; ``stage`` for a part of one, or of a task.
+        name: the operation, see ``Operation``; for a stage its Hadoop statistic name.
+        job_id: id of the job.
+        dest: the destination, without credentials; empty for a stage.
+        store: the scheme of the destination; empty for a stage.
+    """
+
+    kind: Literal["job", "stage"]
+    name: str
+    job_id: str
+    dest: str = ""
+    store: str = ""
+
+
+@dataclass(slots=True)
+class WorkEnd:
+    """The end of a job operation or a stage.
+
+    Attributes:
+        seconds: the duration.
+        error: the error that ended it, if any.
+        report: the result of a job operation.
+        sent: number of requests sent meanwhile, every attempt counted.
+        refused: number of those that the store refused for their rate.
+        recovered: store method -> number of requests whose response was lost although they were
+            done.
+        waited: reason -> seconds that requests waited before they were sent, added up.
+    """
+
+    seconds: float = 0.0
+    error: BaseException | None = None
+    report: JobReport | AbortReport | None = None
+    sent: int = 0
+    refused: int = 0
+    recovered: Mapping[str, int] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str:
+        """Return the outcome in one word or two.
+
+        It is ``committed``, ``already committed``, ``rolled back``, ``aborted``, ``planned``,
+        ``done`` for a stage, ``failed`` or ``cancelled``.
+        """
+        if self.error is not None:
+            return "failed" if isinstance(self.error, Exception) else "cancelled"
+        if isinstance(self.report, AbortReport):
+            return "rolled back" if self.report.rolled_back else "aborted"
+        if self.report is None:
+            return "done"
+        if self.report.dry_run:
+            return "planned"
+        if self.report.already:
+            return "already committed"
+        return "rolled back" if self.report.rolled_back else "committed"
+
+
+OnEnd = Callable[[WorkEnd], object]
+Observer = Callable[[ObservedWork], OnEnd | None]
+"""A function that takes the work that begins, and returns what is called at its end."""
+
+_observers: list[Observer] = []
+
+
+def add_observer(observer: Observer) -> None:
+    """Call ``observer`` for all work that begins from now on."""
+    if observer not in _observers:
+        _observers.append(observer)
+
+
+def remove_observer(observer: Observer) -> None:
+    """Call ``observer`` no more for work that begins."""
+    if observer in _observers:
+        _observers.remove(observer)
+
+
+@contextmanager
+def observed(work: ObservedWork, clock: Callable[[], float]) -> Iterator[WorkEnd]:
+    """Call the observers for the work in the block.
+
+    Args:
+        work: the work.
+        clock: a monotonic clock in seconds.
+    """
+    ended = WorkEnd()
+    if not _observers:
+        yield ended
+        return
+    ends = [end for observer in list(_observers) if (end := _called(observer, work)) is not None]
+    began = clock()
+    try:
+        yield ended
+    except BaseException as error:
+        ended.error = error
+        raise
+    finally:
+        ended.seconds = clock() - began
+        for end in reversed(ends):
+            _called(end, ended)
+        ended.error = None  # would keep its own frame alive
+
+
+def _called(function: Callable[[T], R], value: T) -> R | None:
+    try:
+        return function(value)
+    except Exception as error:  # what is observed goes on
+        log.warning("an observer failed: %s: %s", type(error).__name__, redact(str(error)))
+        return None
