@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import import_module
-from typing import Any
+from os import PathLike
+from typing import Any, NamedTuple
 
 
 class _Shown:
@@ -36,6 +37,59 @@ class _Shown:
 def _counts(**named: object) -> dict[str, object]:
     """Return the names whose values are neither zero nor empty."""
     return {name: value for name, value in named.items() if value}
+
+
+class StageTime(NamedTuple):
+    """A stage of a commit: its name, its begin and its duration.
+
+    The name is the Hadoop statistic name; ``begin`` is in seconds since the commit began.
+    """
+
+    name: str
+    begin: float
+    seconds: float
+
+
+class Partition(NamedTuple):
+    """A directory of the output with its number of files and bytes.
+
+    The path is relative to the destination; it is empty for all other directories together.
+    """
+
+    path: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The course of a commit over time.
+
+    Attributes:
+        began_ms: when the commit began, milliseconds since the epoch.
+        stages: the stages in the order in which they ended.
+        width: seconds of one bucket of ``sent``, ``refused`` and ``limits``.
+        sent: requests that ended, by bucket; every attempt counts.
+        refused: requests that the store refused for their rate, by bucket.
+        limits: the rate at which requests were sent at most, by bucket; 0 for no limit.
+        latency: store method -> upper bounds in seconds, ascending, and the number of requests
+            between each and the one before.
+        partitions: the directories with the most bytes.
+        directories: number of directories with files.
+    """
+
+    began_ms: int
+    stages: Sequence[StageTime] = ()
+    width: float = 1.0
+    sent: Sequence[int] = ()
+    refused: Sequence[int] = ()
+    limits: Sequence[float] = ()
+    latency: Mapping[str, Sequence[tuple[float, int]]] = field(default_factory=dict)
+    partitions: Sequence[Partition] = ()
+    directories: int = 0
+
+    def __repr__(self) -> str:
+        return f"Timeline(stages={len(self.stages)}, buckets={len(self.sent)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,6 +123,7 @@ class JobReport(_Shown):
         left: paths that could not be restored to their previous state; a warning says why.
         epoch: number of owners that this commit has had, one after the other.
         dry_run: whether nothing was done: the other attributes are those of a commit to come.
+        timeline: stages, requests and latencies over time; not part of the JSON.
     """
 
     job_id: str
@@ -97,6 +152,7 @@ class JobReport(_Shown):
     left: Sequence[str] = ()
     epoch: int = 1
     dry_run: bool = False
+    timeline: Timeline | None = field(default=None, compare=False)
 
     def _told(self) -> Mapping[str, object]:
         told = {"job_id": self.job_id, "dest": self.dest, "files": self.files, "bytes": self.bytes}
@@ -114,7 +170,24 @@ class JobReport(_Shown):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return asdict(self)
+        value = asdict(replace(self, timeline=None))
+        del value["timeline"]
+        return value
+
+    def to_html(self) -> str:
+        """Return the report as a page that needs no other file.
+
+        Raises ``UnsupportedError`` without matplotlib, which draws its plots.
+        """
+        text: str = import_module("asynccommit.inspect.page").page_of(self)
+        return text
+
+    def save_html(self, file: str | PathLike[str]) -> None:
+        """Write the page of ``to_html`` to a file.
+
+        Raises ``UnsupportedError`` and ``OSError``.
+        """
+        import_module("asynccommit.inspect.page").save(file, self.to_html())
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,6 +17,7 @@ from asynccommit.cli.commands.gc import gc
 from asynccommit.cli.commands.hive import app as hive
 from asynccommit.cli.commands.loadtest import loadtest
 from asynccommit.cli.commands.mapreduce import app as mapreduce
+from asynccommit.cli.commands.report import report
 from asynccommit.cli.commands.resume import resume, takeover
 from asynccommit.cli.commands.simulate import simulate
 from asynccommit.cli.commands.sink_log import app as sink_log
@@ -28,7 +29,7 @@ from asynccommit.version import __version__
 
 app = typer.Typer(add_completion=True, **SETTINGS)
 
-for verb in (commit, status, resume, abort, takeover, inspect):
+for verb in (commit, status, resume, abort, takeover, inspect, report):
     app.command()(verb)
 for verb in (gc, doctor, ls, mv, rm, verify):
     app.command()(verb)

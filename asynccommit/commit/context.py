@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_file_output import CLASS
 from asynccommit.commit.meter import CommitMeter, OnProgress
+from asynccommit.commit.output_sizes import OutputSizes
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
@@ -120,6 +121,7 @@ class CommitContext:
         told: whether ``on_visible`` was called, so that warnings and errors are logged from then
             on.
         result: what the operation has done, for observers.
+        sizes: the files of the job by directory, once they are loaded.
     """
 
     environment: Environment
@@ -139,6 +141,7 @@ class CommitContext:
     on_end: OnEnd | None = None
     told: bool = False
     result: JobReport | AbortReport | None = None
+    sizes: OutputSizes | None = None
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 

@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 
 from asynccommit.commit.observers import ObservedWork, WorkEnd, observed
 from asynccommit.formats.statistics import Statistics
+from asynccommit.results import StageTime
 
 log = logging.getLogger(__name__)
 
 OUTERMOST = "committer_commit_job"
 """The stage that contains all other stages of a job commit."""
+
+MAX_STAGES = 200
+"""Maximum number of stages whose begin is kept."""
 
 LOGGED_SECONDS = 1.0
 """Seconds from which a stage is logged."""
@@ -68,6 +72,7 @@ class CommitMeter:
         seconds: stage -> the seconds that it took.
         statistics: the same for Hadoop's statistics.
         total: number of items in this stage; ``None`` while unknown.
+        course: the stages that have ended, at most ``MAX_STAGES``.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class CommitMeter:
         self.seconds: dict[str, float] = {}
         self.statistics = Statistics()
         self.total: int | None = None
+        self.course: list[StageTime] = []
         self._done = 0
         self._job_id = job_id
         self._on_progress = on_progress
@@ -105,6 +111,8 @@ class CommitMeter:
             took = _now() - begin
             self.seconds[name] = self.seconds.get(name, 0.0) + took
             self.statistics.duration(name, took, failed=failed)
+            if name != OUTERMOST and len(self.course) < MAX_STAGES:
+                self.course.append(StageTime(name, begin - self._started, took))
             self.report()
             if took >= LOGGED_SECONDS and name != OUTERMOST:
                 how = "failed after" if failed else "took"

@@ -15,6 +15,7 @@ from typing import Any
 from asynccommit.commit.layout import ALIVE, OUTCOME, OWNER, PLAN, RECORD, STOPPED, SUCCESS
 from asynccommit.errors import AsyncCommitError, ManifestError
 from asynccommit.formats import commit_owner, commit_plan, commit_record
+from asynccommit.formats.course import COURSE
 from asynccommit.formats.manifest import FileEntry
 from asynccommit.formats.success import NAME as MARKER
 from asynccommit.formats.success import decode_success
@@ -116,7 +117,7 @@ def read_success(data: bytes, place: Address) -> Inspection:
         "committer": found.committer,
         "files": counters.get("committer_files_committed", 0),
         "bytes": counters.get("committer_bytes_committed", 0),
-        "diagnostics": dict(found.diagnostics),
+        "diagnostics": {k: text for k, text in found.diagnostics.items() if k != COURSE},
         "filenames": [decoded(uri) for uri in found.filenames],
     }
     return Inspection("success", str(place), facts)

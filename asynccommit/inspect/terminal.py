@@ -43,6 +43,13 @@ def show_seconds(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
+def show_short(seconds: float) -> str:
+    """Return a duration that may be below a millisecond: ``240 us``."""
+    if 0 < seconds < 0.001:
+        return f"{max(1, round(seconds * 1e6))} us"
+    return show_seconds(seconds)
+
+
 def count_of(number: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: ``1 file``, ``1,460 files``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

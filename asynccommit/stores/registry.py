@@ -25,12 +25,13 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.clients import with_client
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
-from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.rate import Throttle
 from asynccommit.stores.policies.rate_queue import Ceilings
+from asynccommit.stores.policies.request_series import RequestSeries
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.urls import Address
@@ -125,16 +126,8 @@ async def close_store(store: Store) -> None:
 def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     """Return ``store`` with its policies; see ``open_store``."""
     traits = store.traits
-    pace: Policy = Throttle(settings.rate)
-    if traits.account:
-        total = Ceilings(math.inf if settings.rate is None else settings.rate)
-        # A store may learn by its first requests what its bucket takes, and what a rename costs.
-        pace = Adaptive(
-            traits,
-            settings.ceilings.lower(total),
-            lambda: store.traits.ramp,
-            lambda: store.traits.costs,
-        )
+    pace = _pace(store, settings)
+    series = RequestSeries(settings.clock, lambda: pace.rate)
     attempts = settings.attempts
     if attempts is None:
         attempts = _FAR if traits.account else _NEAR
@@ -157,7 +150,21 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
         InFlightLimit(settings.in_flight or (traits.workers if traits.account else None)),
-        Stats("sent", clock=settings.clock),
+        Stats("sent", clock=settings.clock, series=series),
+    )
+
+
+def _pace(store: Store, settings: StoreSettings) -> Adaptive | Throttle:
+    traits = store.traits
+    if not traits.account:
+        return Throttle(settings.rate)
+    total = Ceilings(math.inf if settings.rate is None else settings.rate)
+    # A store may learn by its first requests what its bucket takes, and what a rename costs.
+    return Adaptive(
+        traits,
+        settings.ceilings.lower(total),
+        lambda: store.traits.ramp,
+        lambda: store.traits.costs,
     )
 
 

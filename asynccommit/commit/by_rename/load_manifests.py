@@ -20,6 +20,7 @@ from asynccommit.commit.job.claims import setup_id
 from asynccommit.commit.job.messages import digest, tell_of_no_file
 from asynccommit.commit.layout import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.commit.object_holds import refuse_held
+from asynccommit.commit.output_sizes import OutputSizes
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
@@ -71,6 +72,7 @@ class LoadedManifests:
         self.ignored: list[str] = []
         self.rescanned: list[str] = []
         self.bytes = 0
+        self.sizes = OutputSizes()
         self.vouched = False
         self.manifests: dict[str, str | None] = {}
         self.setup_id: str | None = None
@@ -98,6 +100,7 @@ class LoadedManifests:
         """Take in what one task wrote."""
         sources, dests, sizes, etags = zip(*entries, strict=True) if entries else ((),) * 4
         self.bytes += sum(sizes)
+        self.sizes.add(zip(dests, sizes, strict=True))
         lasting = [*map(self._lasting, etags)]
         self._tagged += len(etags) - lasting.count(None)
         self.longest = max([self.longest, *map(len, sources), *map(len, dests)])

@@ -101,10 +101,11 @@ async def clean(run: CommitContext, attempts: Sequence[Info] | None = None) -> b
 
 def job_report(run: CommitContext, plan: Plan | None = None) -> JobReport:
     """Return what a job commit has done, or would do."""
-    report = bare_report(run)
     if plan is None:
-        return report
+        return bare_report(run)
     loaded = plan.loaded
+    run.sizes = loaded.sizes
+    report = bare_report(run)
     moved = [aside.path for aside in (*plan.replaced, *plan.aside)]
     moved = [path for path in moved if path != run.layout.success]
     return replace(

@@ -81,6 +81,7 @@ async def _write_temp(run: CommitContext, plan: Plan) -> Info:
     if any(aside.path == layout.success for aside in plan.aside):
         await _keep_keys(run)
     temp = layout.success_temp(run.identity.epoch)
+    run.sizes = plan.loaded.sizes
     data = encode_success(summarise(run, "committer_commit_job", plan.sample))
     reserved, run.reserved = run.reserved, None
     if reserved is not None:

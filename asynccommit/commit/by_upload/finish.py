@@ -71,6 +71,7 @@ async def _write_success(
 
 def _marker(run: UploadContext, plan: UploadPlan) -> bytes:
     threads = {"fs.s3a.committer.threads": str(run.workers)}
+    run.sizes = plan.loaded.sizes
     return encode_s3a_success(summarise(run, "committer_commit_job", plan.sample, extra=threads))
 
 

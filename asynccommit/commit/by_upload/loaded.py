@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from asynccommit.commit.fingerprints import Fingerprints
+from asynccommit.commit.output_sizes import OutputSizes
 from asynccommit.commit.spill import Rows
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.upload_record import SetRow
@@ -56,6 +57,7 @@ class LoadedSets:
         self.ignored: list[str] = []
         self.statistics = Statistics()
         self.bytes = 0
+        self.sizes = OutputSizes()
 
     @property
     def files(self) -> int:
@@ -65,6 +67,7 @@ class LoadedSets:
     async def add(self, found: Sequence[Pending]) -> None:
         """Add uploads."""
         self.bytes += sum([pending.size for pending in found])
+        self.sizes.add((pending.dest, pending.size) for pending in found)
         self.dests.add([pending.dest for pending in found])
         self.parents.update({pending.dest.rpartition("/")[0] for pending in found})
         await self.spill.append(found)

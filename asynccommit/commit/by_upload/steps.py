@@ -285,10 +285,11 @@ async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints
 
 def job_report(run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
     """Return what a job commit has done, or would do."""
-    report = bare_report(run)
     if plan is None:
-        return report
+        return bare_report(run)
     loaded = plan.loaded
+    run.sizes = loaded.sizes
+    report = bare_report(run)
     marker = run.layout.success
     overwritten = len(plan.asides) - (marker in plan.asides)
     return replace(

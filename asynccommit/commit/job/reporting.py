@@ -14,6 +14,7 @@ from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import job_commit_error, named, noting_commit
 from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.reports import report_on
+from asynccommit.commit.job.timeline import begin_timeline, timeline_of
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,
@@ -43,6 +44,7 @@ async def reporting(
     """
     job_id = run.layout.job_id
     log.info("job %s: %s under %s", job_id, "commit" if save else "dry run", run.layout.dest)
+    begin_timeline(run)
     with observed_job(run, "commit" if save else "dry run"):
         async with _ended_in_one_error(run, stopped, save=save):
             yield
@@ -114,6 +116,7 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     error = None
     if report.rolled_back:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
+    run.result = report = replace(report, timeline=timeline_of(run))
     with noting_commit(run):
         saved = await report_on(run, "committer_commit_job", report.filenames, error)
     seconds = run.meter.seconds["committer_commit_job"]
@@ -146,4 +149,5 @@ def bare_report(run: CommitContext) -> JobReport:
         success=run.success,
         resumed=run.identity.epoch > 1,
         epoch=max(run.identity.epoch, 1),
+        timeline=timeline_of(run),
     )

@@ -11,6 +11,7 @@ from asynccommit.commit.job.success import summarise
 from asynccommit.errors import ExistsError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
 from asynccommit.stores.base import Store
+from asynccommit.stores.policies.request_series import MAX_BUCKETS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import Address, parse_url
 
@@ -31,7 +32,7 @@ async def report_on(
         return None
     threads = {"mapreduce.manifest.committer.io.threads": str(run.workers)}
     try:
-        data = summarise(run, stage, filenames, error, threads)
+        data = summarise(run, stage, filenames, error, threads, MAX_BUCKETS)
         place = parse_url(run.options.report_directory)
         path = await _save(_store_of(run, place), place.path, run.layout.job_id, data)
         return place.at(path).encode()

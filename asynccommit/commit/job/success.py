@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.timeline import course_of
 from asynccommit.errors import NotFoundError
+from asynccommit.formats.course import COURSE, encode_course
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import (
     MAX_FILENAMES,
@@ -35,6 +37,10 @@ EARLIER = "asynccommit.job.keys.earlier"
 """Names in the diagnostics of ``_SUCCESS`` and reports: commit, owner, tasks and job keys."""
 
 
+MARKER_BUCKETS = 120
+"""Points in time of the requests in a marker, which stays small; a report has more."""
+
+
 MAX_KEYS = 100
 """Maximum number of keys of earlier jobs in a marker."""
 
@@ -45,6 +51,7 @@ def summarise(
     filenames: Sequence[str] = (),
     error: BaseException | None = None,
     extra: Mapping[str, str] | None = None,
+    buckets: int = MARKER_BUCKETS,
 ) -> SuccessData:
     """Return the marker or report of this job as things stand.
 
@@ -57,6 +64,7 @@ def summarise(
         filenames: decoded paths of committed files.
         error: why the job failed; ``None`` for success.
         extra: further diagnostics.
+        buckets: number of points in time of the requests to keep.
     """
     diagnostics = {"principal": run.host.user, "stage": stage, **run.diagnostics, **(extra or {})}
     if error is not None:
@@ -70,6 +78,7 @@ def summarise(
         }
     if run.options.job_key is not None:
         diagnostics[JOB_KEY] = run.options.job_key
+    diagnostics[COURSE] = encode_course(course_of(run), buckets)
     if run.warnings:
         diagnostics["warnings"] = redact("\n".join(run.warnings))
     diagnostics = {name: _escaped(text) for name, text in diagnostics.items()}

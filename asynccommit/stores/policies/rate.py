@@ -26,6 +26,11 @@ class Throttle:
             raise ValueError(f"rate must be above 0, not {rate}")
         self._rate = rate
 
+    @property
+    def rate(self) -> float | None:
+        """The maximum number of requests a second; ``None`` for no limit."""
+        return self._rate
+
     def __repr__(self) -> str:
         return f"Throttle({self._rate})"
 

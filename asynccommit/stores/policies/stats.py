@@ -10,6 +10,7 @@ from typing import Any
 
 from asynccommit.errors import StoreError
 from asynccommit.stores.policies.funnel import Call, Op
+from asynccommit.stores.policies.request_series import RequestSeries
 from asynccommit.stores.policies.retry_budget import is_throttled
 
 
@@ -43,10 +44,18 @@ class Stats:
     Args:
         name: the name of this policy in the stack: ``asked`` or ``sent``.
         clock: measures durations.
+        series: takes each call, if its course over time is recorded.
     """
 
-    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        series: RequestSeries | None = None,
+    ) -> None:
         self.name = name
+        self.series = series
         self._clock = clock
         self.counts: dict[str, Count] = defaultdict(Count)
 
@@ -72,11 +81,13 @@ class Stats:
                 return await self._each(call, op)
             start = clock()
             count = counts[op.name]
+            refused = False
             try:
                 return await call(op)
             except BaseException as error:
                 count.failures += 1
-                count.waits += isinstance(error, StoreError) and is_throttled(error)
+                refused = isinstance(error, StoreError) and is_throttled(error)
+                count.waits += refused
                 raise
             finally:
                 seconds = clock() - start
@@ -84,6 +95,8 @@ class Stats:
                 count.seconds += seconds
                 if seconds > count.longest:
                     count.longest = seconds
+                if self.series is not None:
+                    self.series.note(op.name, seconds, refused=refused)
 
         return counted
 
@@ -101,4 +114,6 @@ class Stats:
             count.failures += failures
             count.seconds += seconds
             count.longest = max(count.longest, seconds / max(1, tried))
+            if self.series is not None:
+                self.series.note("rename", seconds / max(1, tried), tried)
         return answer

@@ -11,6 +11,7 @@ from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.per_object_rate import PerObjectRate
+from asynccommit.stores.policies.request_series import RequestSeries
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Stats
 
@@ -25,28 +26,31 @@ class Traffic:
         recovered: method -> number of requests found done without a matching response.
         waited: reason -> seconds that requests waited before they were sent, added up over requests
             that waited at the same time.
+        series: the live record of requests over time.
     """
 
     sent: int = 0
     refused: int = 0
     recovered: Mapping[str, int] = field(default_factory=dict)
     waited: Mapping[str, float] = field(default_factory=dict)
+    series: RequestSeries | None = None
 
 
 def traffic_of(store: Wrapped) -> Traffic:
     """Return the counts of the policies of ``store``."""
     sent = refused = 0
+    series: RequestSeries | None = None
     recovered: Counter[str] = Counter()
     waited: Counter[str] = Counter()
     for policy in store.policies:
         if isinstance(policy, Stats) and policy.name == "sent":
-            sent, refused = policy.n, policy.waits
+            sent, refused, series = policy.n, policy.waits, policy.series
             continue
         if isinstance(policy, Recover):
             recovered += policy.recovered
         if isinstance(policy, Adaptive | PerObjectRate | Recover | Retry):
             waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
-    return Traffic(sent, refused, dict(recovered), dict(waited))
+    return Traffic(sent, refused, dict(recovered), dict(waited), series)
 
 
 def waiting_for(store: Store) -> str:
