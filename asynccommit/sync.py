@@ -12,23 +12,35 @@ refuses to work. Hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ContextDecorator,
+    contextmanager,
+    nullcontext,
+)
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
+from importlib import import_module
+from inspect import signature
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
 
 from asynccommit import api
 from asynccommit.api import Job
 from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all
-from asynccommit.runtime.loop_thread import Early, submit
+from asynccommit.runtime.loop_thread import Early, call, submit
+from asynccommit.runtime.tracebacks import short
 from asynccommit.stores import opening
 
 if TYPE_CHECKING:
@@ -113,7 +125,7 @@ class BlockingTask:
 
     def put(self, name: str, data: bytes) -> None:
         """Write one file, on any store. See ``Task.put``."""
-        submit(self._inner.put(name, data))
+        call(self._inner.put(name, data))
 
     def remove(self, name: str) -> None:
         """Delete a file that this task attempt has written. See ``Task.remove``."""
@@ -125,7 +137,7 @@ class BlockingTask:
         The file can be passed to functions that write to file objects, such as
         ``pyarrow.parquet.write_table``. See ``Task.open``.
         """
-        return BlockingFile(submit(self._inner.open(name)), name)
+        return BlockingFile(call(self._inner.open(name)), name)
 
 
 class BlockingJob:
@@ -161,18 +173,59 @@ class BlockingJob:
         self._check()
         self._inner.accept(commit)
 
-    @contextmanager
-    def task(self, task: int, attempt: int | None = None) -> Iterator[BlockingTask]:
+    def task(self, task: int, attempt: int | None = None) -> AbstractContextManager[BlockingTask]:
         """Run a task attempt here: commit it on leaving, abort it on an exception."""
         self._check()
-        with _blocking(self._inner.task(task, attempt)) as running:
-            yield BlockingTask(running)
+        return _Block(_of_kind(_blocking(self._inner.task(task, attempt)), BlockingTask))
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
             raise UnsupportedError(
                 "this job was opened before a fork: use sync.task(url, job_id, ...) in the child"
             )
+
+
+class _Block(ContextDecorator, AbstractContextManager[B]):
+    """A context of a blocking caller, whose errors have the caller's frames only.
+
+    Args:
+        inner: the context.
+        leaving: a context for leaving it without an error.
+    """
+
+    def __init__(
+        self,
+        inner: AbstractContextManager[B],
+        leaving: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self._inner = inner
+        self._leaving = leaving
+
+    def __enter__(self) -> B:
+        try:
+            return self._inner.__enter__()
+        except Exception as error:
+            raise short(error) from error.__cause__
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            with self._leaving() if error is None else nullcontext():
+                return self._inner.__exit__(kind, error, traceback)
+        except Exception as found:
+            if found is error:
+                raise
+            raise short(found, keep=error) from found.__cause__
+
+
+@contextmanager
+def _of_kind(inner: AbstractContextManager[T], kind: Callable[[T], B]) -> Iterator[B]:
+    with inner as value:
+        yield kind(value)
 
 
 @contextmanager
@@ -221,10 +274,12 @@ def _opened(
     """Return the blocking form of a function that returns a context."""
 
     @wraps(open_)
-    @contextmanager
-    def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[B]:
-        with _blocking(open_(*args, **kwargs), early_of) as inner:
-            yield kind(inner)
+    def run(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[B]:
+        cell = _CellProgress.of(open_, kwargs)
+        leaving = nullcontext if cell is None else cell.shown
+        given = kwargs if cell is None else {**kwargs, "on_progress": cell}
+        opening = cast(Callable[..., AbstractAsyncContextManager[T]], open_)
+        return _Block(_of_kind(_blocking(opening(*args, **given), early_of), kind), leaving)
 
     return _ours(run, name or open_.__name__.removeprefix("open_"))
 
@@ -232,11 +287,62 @@ def _opened(
 def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """Return the function that waits for the result of ``ask``."""
 
+    asking = cast(Callable[..., Coroutine[Any, Any, T]], ask)
+
     @wraps(ask)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return submit(ask(*args, **kwargs))
+        try:
+            with _shown_in_cell(ask, kwargs) as given:
+                return submit(asking(*args, **given))
+        except Exception as error:
+            raise short(error) from error.__cause__
 
     return _ours(run, ask.__name__)
+
+
+class _CellProgress:
+    """Progress in the cell in which a job is committed, not where it was opened."""
+
+    def __init__(self) -> None:
+        self._bars: OnProgress | None = None
+
+    @classmethod
+    def of(cls, function: Callable[..., object], given: Mapping[str, object]) -> Self | None:
+        """Return the progress of a call; ``None`` if the caller has one, or no notebook."""
+        return cls() if _is_shown_in_cell(function, given) else None
+
+    def __call__(self, progress: Progress) -> None:
+        """Show progress, if the job is being committed."""
+        if self._bars is not None:
+            self._bars(progress)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show progress while the block runs."""
+        with _notebook().notebook_progress() as self._bars:
+            yield
+
+
+@contextmanager
+def _shown_in_cell(
+    function: Callable[..., object], given: Mapping[str, object]
+) -> Iterator[Mapping[str, object]]:
+    """Yield the arguments of a call, with progress in a notebook that has none."""
+    if not _is_shown_in_cell(function, given):
+        yield given
+        return
+    with _notebook().notebook_progress() as bars:
+        yield {**given, "on_progress": bars}
+
+
+def _is_shown_in_cell(function: Callable[..., object], given: Mapping[str, object]) -> bool:
+    if "IPython" not in sys.modules or given.get("on_progress") is not None:
+        return False
+    return "on_progress" in signature(function).parameters and bool(_notebook().in_kernel())
+
+
+def _notebook() -> Any:
+    return import_module("asynccommit.inspect.notebook")
 
 
 def _until_visible(job: Job) -> Early[None]:
@@ -260,7 +366,11 @@ def _commits(ask: Callable[P, Coroutine[Any, Any, JobReport]]) -> Callable[P, Jo
                 told(report)
 
         ask_and_tell = cast(Callable[..., Coroutine[Any, Any, JobReport]], ask)
-        return submit(ask_and_tell(*args, **{**kwargs, "on_visible": tell}), early)
+        try:
+            with _shown_in_cell(ask, kwargs) as given:
+                return submit(ask_and_tell(*args, **{**given, "on_visible": tell}), early)
+        except Exception as error:
+            raise short(error) from error.__cause__
 
     return _ours(run, ask.__name__)
 
@@ -279,6 +389,8 @@ def wait_for_cleanup(timeout: float | None = None) -> None:
 def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
     """Name a function by its place in this module, for pickling."""
     run.__module__, run.__name__, run.__qualname__ = __name__, name, name
+    code: Any = getattr(run, "__code__")  # noqa: B009
+    run.__code__ = code.replace(co_name=name, co_qualname=name)  # type: ignore[attr-defined]
     return run
 
 

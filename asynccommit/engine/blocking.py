@@ -16,7 +16,7 @@ from asynccommit.engine.report import BulkReport, OnProgress
 from asynccommit.engine.settling import resume, undo
 from asynccommit.engine.trees import move_tree
 from asynccommit.engine.verification import VerifyReport, verify
-from asynccommit.runtime.loop_thread import submit
+from asynccommit.runtime.loop_thread import call
 from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Wrapped
 
@@ -50,7 +50,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Rename files, many at a time. See ``engine.rename_files``."""
-        return submit(
+        return call(
             rename_files(
                 self._inner,
                 pairs,
@@ -78,7 +78,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Move a directory and everything below it. See ``engine.move_tree``."""
-        return submit(
+        return call(
             move_tree(
                 self._inner,
                 source,
@@ -126,7 +126,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Delete files by path. See ``engine.delete_files``."""
-        return submit(
+        return call(
             delete_files(
                 self._inner, paths, on_error=on_error, dry_run=dry_run, on_progress=on_progress
             )
@@ -141,7 +141,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Delete a directory and everything below it. See ``engine.delete_tree``."""
-        return submit(
+        return call(
             delete_tree(
                 self._inner, path, on_error=on_error, dry_run=dry_run, on_progress=on_progress
             )
@@ -158,7 +158,7 @@ class BlockingStore:
 
         See ``engine.make_directories``.
         """
-        return submit(
+        return call(
             make_directories(self._inner, paths, on_error=on_error, on_progress=on_progress)
         )
 
@@ -166,7 +166,7 @@ class BlockingStore:
         self, expected: Iterable[Sequence[Any]], *, on_progress: OnProgress | None = None
     ) -> VerifyReport:
         """Compare files with expectations. See ``engine.verify``."""
-        return submit(verify(self._inner, expected, on_progress=on_progress))
+        return call(verify(self._inner, expected, on_progress=on_progress))
 
     def list_tree(self, path: _Path) -> Iterator[Info]:
         """Yield everything below ``path``. See ``engine.list_tree``."""
@@ -180,5 +180,5 @@ class BlockingStore:
                     break
             return found
 
-        while found := submit(some()):
+        while found := call(some()):
             yield from found

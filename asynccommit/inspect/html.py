@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.progress import stage_name
+from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
 from asynccommit.inspect.text import job_headline, request_trouble
 from asynccommit.results import AbortReport, JobReport, JobStatus

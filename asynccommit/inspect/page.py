@@ -21,8 +21,8 @@ from asynccommit.inspect.plots import (
     rate_plot,
     stages_plot,
 )
-from asynccommit.inspect.progress import stage_name
 from asynccommit.inspect.saved import JobRecord, record_of_report
+from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_short
 from asynccommit.results import JobReport, StageTime, Timeline

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.inspect.progress import stage_name
+from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_short
 from asynccommit.results import Partition, StageTime, Timeline
 

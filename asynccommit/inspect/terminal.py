@@ -50,6 +50,11 @@ def show_short(seconds: float) -> str:
     return show_seconds(seconds)
 
 
+def show_rate(rate: float) -> str:
+    """Return a number of items a second for a reader: ``1,200/s``, ``0.5/s``."""
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
+
+
 def count_of(number: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: ``1 file``, ``1,460 files``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -14,7 +14,7 @@ from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.cells import safe
 from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
-from asynccommit.inspect.progress import stage_name
+from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
 from asynccommit.results import AbortReport, JobReport, JobStatus

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 from asynccommit.errors import UnsupportedError
 from asynccommit.runtime.at_exit import busy, when_threads_remain
 from asynccommit.runtime.background import go_on
+from asynccommit.runtime.tracebacks import short
 
 T = TypeVar("T")
 
@@ -246,6 +247,17 @@ def submit(coroutine: Coroutine[Any, Any, T], early: Early[T] | None = None) -> 
     """
     with busy():
         return engine().submit(coroutine, early)
+
+
+def call(coroutine: Coroutine[Any, Any, T], early: Early[T] | None = None) -> T:
+    """Run ``coroutine`` as ``submit`` does, for a public function that blocks.
+
+    The traceback of an error of this package ends at the caller.
+    """
+    try:
+        return submit(coroutine, early)
+    except Exception as error:
+        raise short(error) from error.__cause__
 
 
 def _after_fork() -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.cells import safe
-from asynccommit.inspect.progress import stage_name
+from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds
 from asynccommit.inspect.text import facts_table
 from asynccommit.simulate.forecast import Forecast

@@ -12,13 +12,12 @@ import pytest
 from asynccommit import Progress
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.inspect.progress import (
-    STAGES,
     Lines,
     console_progress,
     describe,
     log_progress,
-    stage_name,
 )
+from asynccommit.inspect.stage_names import STAGES, stage_name
 
 RENAME = "job_stage_rename_files"
 
@@ -37,19 +36,31 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    "progress, silent, line",
+    "progress, rate, silent, line",
     [
-        (at(0, 3.0), 0.0, "job j, 3.00 s: rename files 0 of 1,000 (0%)"),
-        (at(500, 7.0), 0.0, "job j, 7.00 s: rename files 500 of 1,000 (50%), 100/s, 5.00 s left"),
-        (at(1000, 4.0), 0.0, "job j, 4.00 s: rename files 1,000 of 1,000 (100%), 500/s"),
-        (at(1, 4.0), 30.0, "0.5/s, 33 min 18 s left, no progress for 30.0 s"),
-        (Progress("j", "job_stage_cleanup", 0, None, 2.5), 0.0, "job j, 2.50 s: clean up"),
-        (Progress("\x1b[1m", RENAME, 7, None, 2.5), 0.0, "job \\x1b[1m, 2.50 s: rename files 7, "),
+        (at(0, 3.0), 0.0, 0.0, "job j, 3.00 s: rename files 0 of 1,000 (0%)"),
+        (
+            at(500, 7.0),
+            100.0,
+            0.0,
+            "job j, 7.00 s: rename files 500 of 1,000 (50%), 100/s, 5.00 s left",
+        ),
+        (at(1000, 4.0), 500.0, 0.0, "job j, 4.00 s: rename files 1,000 of 1,000 (100%), 500/s"),
+        (at(1, 4.0), 0.5, 30.0, "0.5/s, 33 min 18 s left, no progress for 30.0 s"),
+        (Progress("j", "job_stage_cleanup", 0, None, 2.5), 0.0, 0.0, "job j, 2.50 s: clean up"),
+        (
+            Progress("\x1b[1m", RENAME, 7, None, 2.5),
+            0.0,
+            0.0,
+            "job \\x1b[1m, 2.50 s: rename files 7, ",
+        ),
     ],
 )
-def test_line_says_how_far_and_how_fast(progress: Progress, silent: float, line: str) -> None:
+def test_line_says_how_far_and_how_fast(
+    progress: Progress, rate: float, silent: float, line: str
+) -> None:
     """A line has the stage, how much of it is done, the rate and the time that is left."""
-    assert line in describe(progress, 2.0, silent)
+    assert line in describe(progress, rate, silent)
 
 
 def test_line_says_what_requests_wait_for() -> None:
@@ -58,8 +69,8 @@ def test_line_says_what_requests_wait_for() -> None:
     progress = Progress("j", RENAME, 5, 10, 3.0, lambda: next(reasons))
 
     line = "job j, 12.0 s: rename files 5 of 10 (50%), 3 requests wait: away"
-    assert describe(progress, 3.0, 9.0) == line
-    assert describe(progress, 3.0, 9.0).endswith("no progress for 9.00 s")
+    assert describe(progress, 0.0, 9.0) == line
+    assert describe(progress, 0.0, 9.0).endswith("no progress for 9.00 s")
 
 
 def test_bar_says_what_requests_wait_for() -> None:
@@ -88,7 +99,35 @@ def test_rate_begins_anew_with_every_stage() -> None:
     lines(at(0, 90.0))
     lines(at(500, 95.0))
 
-    assert lines.take() == [describe(at(500, 95.0), 90.0)]
+    assert lines.take() == [describe(at(500, 95.0), 100.0)]
+
+
+def test_rate_is_that_of_the_last_seconds() -> None:
+    """After a slow minute the remaining time is that of the fast seconds since, and back."""
+    lines = Lines(lambda: 0.0)
+    lines(at(0, 0.0))
+    for second in range(60):
+        lines(at(second, float(second)))
+    for second in range(60, 72):
+        lines(at(60 + (second - 59) * 40, float(second)))
+
+    (fast,) = lines.take()
+
+    assert "40/s" in fast
+    assert fast.endswith("11.5 s left")
+
+
+def test_rate_falls_while_nothing_is_done() -> None:
+    """The seconds without progress count, so that the remaining time grows."""
+    now = [0.0]
+    lines = Lines(lambda: now[0])
+    lines(at(0, 0.0))
+    lines(at(500, 5.0))
+    now[0] = 3.0
+
+    (line,) = lines.take()
+
+    assert "62/s, 8.00 s left" in line
 
 
 def test_jobs_have_a_line_each_until_they_end() -> None:
