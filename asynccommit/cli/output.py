@@ -15,7 +15,9 @@ Exit codes, which scripts can rely on:
 
 With ``--json`` standard output holds one JSON value and nothing else, for errors too:
 ``{"error": kind, "message": text, "exit_code": number, ...}``, where the kind is ``failed``,
-``usage``, ``refused``, ``unknown``, ``not_found``, ``interrupted`` or ``terminated``.
+``usage``, ``refused``, ``unknown``, ``not_found``, ``interrupted`` or ``terminated``. The value has
+a ``schema_version``, which changes when a field goes or changes its meaning; docs/schemas has the
+schemas.
 """
 
 from __future__ import annotations
@@ -56,6 +58,9 @@ from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
 from asynccommit.inspect.terminal import plain
 from asynccommit.redact import redact
 
+SCHEMA_VERSION = 1
+"""The version of the JSON of all commands."""
+
 _WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
 
 
@@ -89,7 +94,7 @@ class Output:
     def result(self, value: Mapping[str, Any], shown: RenderableType) -> None:
         """Say what a command has found or done."""
         if self.json:
-            sys.stdout.write(json.dumps(value, indent=2) + "\n")
+            _write_json(value)
         elif not self.quiet:
             _show(shown, sys.stdout)
 
@@ -111,7 +116,7 @@ class Output:
             sys.stderr.write("\n".join(plain(line) for line in lines) + "\n")
         if self.json:
             value = {"error": code.name.lower(), "message": message, "exit_code": int(code)}
-            sys.stdout.write(json.dumps({**value, **_details(error)}, indent=2) + "\n")
+            _write_json({**value, **_details(error)})
         else:
             # One error is a list; in all others a line that ends is part of some hostile name.
             lines = message.split("\n") if isinstance(error, UnfinishedError) else [message]
@@ -238,5 +243,10 @@ def _show(shown: RenderableType, stream: TextIO) -> None:
 def usage_error(text: str) -> int:
     """Say as JSON that the command line cannot be read; return the exit code."""
     value = {"error": "usage", "message": plain(text), "exit_code": int(Exit.USAGE)}
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    _write_json(value)
     return int(Exit.USAGE)
+
+
+def _write_json(value: Mapping[str, Any]) -> None:
+    versioned = {**value, "schema_version": SCHEMA_VERSION}
+    sys.stdout.write(json.dumps(versioned, indent=2) + "\n")

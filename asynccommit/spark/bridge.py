@@ -24,10 +24,12 @@ from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of
 from asynccommit.errors import (
     AsyncCommitError,
+    CommitError,
     ExistsError,
     NotFoundError,
     OptionError,
     OwnedError,
+    UnfinishedError,
     UnsupportedError,
 )
 from asynccommit.inspect.progress import console_progress
@@ -54,6 +56,7 @@ OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit
 """Options that this bridge uses itself and does not pass to a commit."""
 
 _REMEMBERED = 100
+_NAMED = 5  # jobs for which an error has calls
 _HIVE_STAGING = re.compile(r"(.*_)?hive_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_.")  # as in Layout.java
 
 Commit = Callable[[Mapping[str, Any]], JobReport]
@@ -317,6 +320,7 @@ class Bridge:
 
         A request that is repeated because the JVM lost the reply gets the first reply.
         """
+        what: Any = None
         try:
             what = orjson.loads(request)
             kinds = {"check": self._check, "abort": self._abort, "clear": clear}
@@ -325,7 +329,7 @@ class Bridge:
                 return orjson.dumps({"ok": True}).decode()
             reply, mine = self._reply_for(_key(what))
         except Exception as error:
-            return _failure(error)
+            return _failure(error, what)
         if mine:
             self._wait_at_exit()
             reply.set_result(self._answer(what))
@@ -350,7 +354,7 @@ class Bridge:
         try:
             report = self._commit(what)
         except BaseException as error:  # an interrupt too: Spark needs a reply
-            return _failure(error)
+            return _failure(error, what)
         self.reports.append(_noted(report))
         for warning in report.warnings:
             log.warning("job %s: %s", report.job_id, warning)
@@ -389,12 +393,33 @@ def _noted(report: JobReport) -> JobReport:
     return replace(report, warnings=(*report.warnings, note))
 
 
-def _failure(error: BaseException) -> str:
+def _calls(error: BaseException, request: Any) -> str:
+    """Return the calls that finish or undo the commits that an error is about.
+
+    They have the credentials of the session, which the commands of a shell lack.
+    """
+    jobs = error.jobs if isinstance(error, UnfinishedError) else ()
+    if isinstance(error, CommitError) and not jobs and "asynccommit resume " in str(error):
+        jobs = (error.job_id,)
+    if not jobs or not isinstance(request, Mapping) or "dest" not in request:
+        return ""
+    place = str(decode_uri(request["dest"]))
+    lines = ["In this session, with its credentials:"]
+    for job_id in jobs[:_NAMED]:
+        named = f"({place!r}, {job_id!r})"
+        lines.append(
+            f"  asynccommit.spark.resume{named} - or to undo: asynccommit.spark.rollback{named}"
+        )
+    return "\n".join(lines)
+
+
+def _failure(error: BaseException, request: Any = None) -> str:
     """Return the reply that raises the user's exception, message first."""
     kind = type(error).__name__
     if isinstance(error, AsyncCommitError):
         log.debug("job commit failed", exc_info=error)
-        text = "\n".join((str(error), *getattr(error, "__notes__", ())))
+        parts = (str(error), *getattr(error, "__notes__", ()), _calls(error, request))
+        text = "\n".join(part for part in parts if part)
     elif isinstance(error, KeyboardInterrupt | CancelledError):
         text = "the job commit was interrupted; asynccommit status URL shows its state"
         text = "\n".join((text, *getattr(error, "__notes__", ())))

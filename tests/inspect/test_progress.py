@@ -50,7 +50,7 @@ class Terminal(io.StringIO):
         (Progress("j", "job_stage_cleanup", 0, None, 2.5), 0.0, 0.0, "job j, 2.50 s: clean up"),
         (
             Progress("\x1b[1m", RENAME, 7, None, 2.5),
-            0.0,
+            14.0,
             0.0,
             "job \\x1b[1m, 2.50 s: rename files 7, ",
         ),

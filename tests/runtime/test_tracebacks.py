@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit import AsyncCommitError, PreflightError, sync
+from asynccommit import AsyncCommitError, PreflightError, spark, sync
 from asynccommit.engine import BulkError
 
 MOST = 4
@@ -52,7 +52,13 @@ def delete_missing(table: Path) -> None:
         store.rename_files([(table / "a", table / "b")])
 
 
+def resume_as_in_a_session(table: Path) -> None:
+    """Resume a job that is not there, by the call for Spark."""
+    spark.resume(str(table), "nothing")
+
+
 CASES = [
+    (resume_as_in_a_session, PreflightError),
     (resume_nothing, PreflightError),
     (commit_twice, PreflightError),
     (put_outside, AsyncCommitError),

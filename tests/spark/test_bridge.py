@@ -263,6 +263,7 @@ def test_a_check_sees_commits_that_were_cut_short(tmp_path: Path) -> None:
 
     assert reply["kind"] == "UnfinishedError"
     assert f"asynccommit resume file:{tmp_path}" in reply["error"]
+    assert f"asynccommit.spark.resume('file:{tmp_path}', 'job-1')" in reply["error"]
 
     task.write_bytes(kept)
 
