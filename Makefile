@@ -16,7 +16,7 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all witness bench lint format lock clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all witness bench lint format lock man clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ lock:  ## renew the lock files (needs uv)
 
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url
+
+man: $(STAMP)  ## write the manual page to build/asynccommit.1
+	mkdir -p build
+	$(BIN)/asynccommit man > build/asynccommit.1
 
 clean:  ## remove what these targets made, the virtual environment included
 	rm -rf $(VENV) .tox .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis \

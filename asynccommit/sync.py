@@ -390,7 +390,7 @@ def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
     """Name a function by its place in this module, for pickling."""
     run.__module__, run.__name__, run.__qualname__ = __name__, name, name
     code: Any = getattr(run, "__code__")  # noqa: B009
-    run.__code__ = code.replace(co_name=name, co_qualname=name)  # type: ignore[attr-defined]
+    run.__code__ = code.replace(co_name=name, co_qualname=name)
     return run
 
 

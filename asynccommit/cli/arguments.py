@@ -49,6 +49,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 Yes = Annotated[
     bool, typer.Option("--yes/--dry-run", help="Make the changes; the default only shows them.")
 ]
+NotAsked = Annotated[bool, typer.Option("--yes", help="Do not ask, on a terminal either.")]
 Outside = Annotated[
     bool,
     typer.Option("--outside", help="Allow the commit to change files outside the destination."),

@@ -10,15 +10,16 @@ import typer
 
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import destination, pairs, read_options
+from asynccommit.cli.confirm import confirm, is_asked
 from asynccommit.cli.find_job import RequestedJob, explained, find
 from asynccommit.cli.output import Exit, Output
 from asynccommit.cli.signals import stoppable
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.inspect.discovery import FoundJob, open_layout
-from asynccommit.inspect.dry_run import Going, what_goes
+from asynccommit.inspect.dry_run import Going, what_goes, what_is_left
 from asynccommit.inspect.progress import console_progress
-from asynccommit.inspect.text import abort_report, what_would_go
+from asynccommit.inspect.text import abort_report, what_would_go, would_do
 from asynccommit.options.job import Options
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.runtime.loop_thread import submit
@@ -99,6 +100,21 @@ class JobCall:
     def preview_abort(self, job: FoundJob, *, rollback: bool, force: bool) -> None:
         """Show what an abort or rollback would do."""
         self.preview(job, submit(what_goes(job, self.storage, rollback=rollback, force=force)))
+
+    def confirm_abort(self, job: FoundJob, *, rollback: bool, force: bool, yes: bool) -> None:
+        """Ask a person on a terminal whether to abort a job or to roll it back."""
+        if is_asked(self.output, yes=yes):
+            going = submit(what_goes(job, self.storage, rollback=rollback, force=force))
+            self._confirm(job, going, "Roll it back" if rollback else "Delete it")
+
+    def confirm_takeover(self, job: FoundJob, *, yes: bool) -> None:
+        """Ask a person on a terminal whether to take a commit from its owner."""
+        if is_asked(self.output, yes=yes):
+            self._confirm(job, submit(what_is_left(job, self.storage)), "Take it over")
+
+    def _confirm(self, job: FoundJob, going: Going, question: str) -> None:
+        if not going.refused:  # the command says why, and changes nothing
+            confirm(self.output, would_do(going, job.name), question)
 
     def preview(self, job: FoundJob, going: Going) -> None:
         """Show what the command would do; exit with 3 if it would be refused."""

@@ -103,6 +103,10 @@ class Output:
         if not self.json and not self.quiet:
             _show(safe(text), sys.stderr)
 
+    def ask(self, shown: RenderableType) -> None:
+        """Show what a question is about, whatever the options."""
+        _show(shown, sys.stderr)
+
     def warn(self, text: str) -> None:
         """Say what a person should know, whatever the options."""
         _show(safe(f"warning: {text}", "yellow"), sys.stderr)

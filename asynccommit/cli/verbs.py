@@ -16,6 +16,7 @@ from asynccommit.cli.commands.files import ls, mv, rm, verify
 from asynccommit.cli.commands.gc import gc
 from asynccommit.cli.commands.hive import app as hive
 from asynccommit.cli.commands.loadtest import loadtest
+from asynccommit.cli.commands.man import man
 from asynccommit.cli.commands.mapreduce import app as mapreduce
 from asynccommit.cli.commands.report import report
 from asynccommit.cli.commands.resume import resume, takeover
@@ -37,6 +38,7 @@ for group in (uploads, sink_log, hive, mapreduce, demo):
     app.add_typer(group)
 for verb in (simulate, loadtest):
     app.command()(verb)
+app.command(hidden=True)(man)
 app.add_typer(emulate.app)
 
 

@@ -179,6 +179,7 @@ def _job(job: JobView) -> str:
 
 def _stages(record: JobRecord) -> str:
     timeline = record.course.timeline if record.course else Timeline(0)
+    rows: list[tuple[str, ...]]
     stages = [one for one in timeline.stages if one.name != OUTERMOST]
     if stages:
         rows = [

@@ -33,7 +33,7 @@ _UNUSED_ID = re.compile(
 _WIDTH = 9.0
 _ROW = 0.3
 _LONGEST = 44  # letters of a name beside a plot
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "text.color": _INK,

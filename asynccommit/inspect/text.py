@@ -122,6 +122,11 @@ def _not_as_before(left: Sequence[str]) -> str:
 
 
 def what_would_go(going: Going, name: str) -> RenderableType:
+    """Return what a verb would do to the job with this name, in a dry run."""
+    return Group(would_do(going, name), Text("nothing was changed"))
+
+
+def would_do(going: Going, name: str) -> RenderableType:
     """Return what a verb would do to the job with this name."""
     status = None if going.view is None else going.view.status
     state = "" if status is None else f" ({status.state})"
@@ -133,7 +138,6 @@ def what_would_go(going: Going, name: str) -> RenderableType:
         parts.append(safe(f"  {place.path}  {counted}"))
     if len(going.places) > ROWS:
         parts.append(Text(f"  and {len(going.places) - ROWS} more"))
-    parts.append(Text("nothing was changed"))
     return Group(*parts)
 
 

@@ -54,17 +54,18 @@ def of(kind: Any) -> Schema:
     return {}
 
 
-def record(kind: Any, **more: Schema) -> Schema:
+def record(kind: Any, **more: Schema | None) -> Schema:
     """Return the schema of a record, with further fields; a field of ``None`` is left out."""
     if isinstance(kind, type) and kind is Inspection:
         return _inspection()
     hints = typing.get_type_hints(kind)
     names = [one.name for one in fields(kind)] if is_dataclass(kind) else list(kind._fields)
-    properties = {name: of(hints[name]) for name in names} | more
+    properties: dict[str, Schema | None] = {name: of(hints[name]) for name in names}
+    properties |= more
     return obj(**properties)
 
 
-def obj(**properties: Schema) -> Schema:
+def obj(**properties: Schema | None) -> Schema:
     """Return the schema of an object that has all of these."""
     kept = {name: schema for name, schema in properties.items() if schema is not None}
     return {"type": "object", "required": sorted(kept), "properties": kept}
@@ -122,7 +123,7 @@ GARBAGE = obj(
 )
 TIMELINE = record(Timeline, stages=rows(record(StageTime)), partitions=rows(record(Partition)))
 COURSE = record(Course, timeline=TIMELINE)
-JOB = record(JobReport, timeline=None)  # type: ignore[arg-type]
+JOB = record(JobReport, timeline=None)
 ENTRY = obj(name=TEXT, kind=TEXT, size=WHOLE, etag=of(str | None), modified=of(float))
 
 SCHEMAS: dict[str, tuple[str, Schema]] = {

@@ -11,6 +11,7 @@ from asynccommit.cli.arguments import (
     CommitterName,
     DryRun,
     JobId,
+    NotAsked,
     Option,
     Outside,
     Storage,
@@ -37,6 +38,7 @@ def abort(
         ),
     ] = False,
     dry_run: DryRun = False,
+    unasked: NotAsked = False,
     outside: Outside = False,
     committer: CommitterName = None,
     option: Option = None,
@@ -47,7 +49,8 @@ def abort(
     Refused while the job may be alive, and once its commit has begun. With
     --rollback the commit is reverted: the files it published are removed and
     the files it replaced are restored. A rollback is refused while the owner
-    of the commit may be alive, and once the job is committed.
+    of the commit may be alive, and once the job is committed. Asks on a
+    terminal, unless --yes is given.
     """
     # A message that follows a forced rollback names the command that forces it.
     words = ["takeover" if rollback and force and not dry_run else "abort"]
@@ -57,7 +60,9 @@ def abort(
     job = call.find(job_id, attempt, lambda job: job.begun or not rollback)
     if dry_run:
         call.preview_abort(job, rollback=rollback, force=force)
-    elif rollback:  # also a job that seems not to have begun: it may be committed, half deleted
+        return
+    call.confirm_abort(job, rollback=rollback, force=force, yes=unasked)
+    if rollback:  # also a job that seems not to have begun: it may be committed, half deleted
         call.roll_back(job, force=force)
     else:
         report = call.run(

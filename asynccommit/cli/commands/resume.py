@@ -10,6 +10,7 @@ from asynccommit.cli.arguments import (
     Attempt,
     DryRun,
     JobId,
+    NotAsked,
     Option,
     Outside,
     Storage,
@@ -66,6 +67,7 @@ def takeover(
         bool, typer.Option("--rollback", help="Roll the commit back instead of finishing it.")
     ] = False,
     dry_run: DryRun = False,
+    unasked: NotAsked = False,
     outside: Outside = False,
     option: Option = None,
     storage_option: Storage = None,
@@ -74,6 +76,7 @@ def takeover(
 
     Finishes the commit, or rolls it back with --rollback. If the previous
     owner is alive after all, it can make no further changes and stops.
+    Asks on a terminal, unless --yes is given.
     """
     words = ["takeover"] + ["--rollback"] * rollback
     call = read_call(words, url, (option, storage_option), output, outside=outside)
@@ -85,8 +88,10 @@ def takeover(
     if dry_run:
         call.preview(job, submit(what_is_left(job, call.storage)))
     elif rollback:
+        call.confirm_abort(job, rollback=True, force=True, yes=unasked)
         call.roll_back(job, force=True)
     else:
+        call.confirm_takeover(job, yes=unasked)
         _finish(call, job, force=True)
 
 

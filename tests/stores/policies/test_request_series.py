@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,8 +57,8 @@ def test_memory_is_bounded_and_nothing_is_lost() -> None:
 
 def test_no_limit_is_zero() -> None:
     """An infinite rate and none are both recorded as zero, which JSON can say."""
-    for limit in (None, float("inf")):
-        series = RequestSeries(Clock(), lambda limit=limit: limit)
+    for limit in (0.0, float("inf")):
+        series = RequestSeries(Clock(), partial(float, limit))
         series.note("put", 0.1)
 
         assert series.limits == [0.0]
