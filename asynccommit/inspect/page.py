@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from asynccommit.commit.meter import OUTERMOST
@@ -30,31 +31,6 @@ from asynccommit.version import __version__
 
 _NAMED = 100
 _AS_SENT = '<p class="sub">Requests that were refused are among those sent.</p>'
-_STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--bad:#cc3311;--good:#228833}
-body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:1.5rem}
-h1{font-size:1.5rem;margin:0;overflow-wrap:anywhere}
-h2{font-size:1.1rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
-.sub{opacity:.75;overflow-wrap:anywhere}
-.tiles{display:flex;flex-wrap:wrap;gap:.7rem;margin:1.2rem 0}
-.tile{background:var(--soft);border-radius:.5rem;padding:.5rem .8rem;flex:1 1 5.5rem;
- white-space:nowrap}
-.tile b{display:block;font-size:1.35rem;font-weight:600}
-.outcome{display:inline-block;border-radius:1rem;padding:.05rem .7rem;color:#fff;
- background:var(--good);font-size:.95rem;vertical-align:middle}
-.outcome.bad{background:var(--bad)}
-svg{width:100%;height:auto;display:block;margin:.4rem 0}
-table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:right;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
-th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}
-th{font-weight:600}
-pre{background:var(--soft);padding:.6rem .8rem;border-radius:.4rem;white-space:pre-wrap;
- overflow-wrap:anywhere;margin:.4rem 0}
-.note{border-left:3px solid var(--bad);padding-left:.7rem;margin:.5rem 0;overflow-wrap:anywhere}
-.job{border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem;margin:.6rem 0}
-summary{cursor:pointer;margin:.4rem 0}
-li{overflow-wrap:anywhere}
-"""
 
 
 def page_of(report: JobReport) -> str:
@@ -109,8 +85,12 @@ def _document(record: JobRecord, body: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_safe(record.dest)}: job {_safe(record.job_id)}</title>\n"
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+        f"<style>{_style()}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
+
+
+def _style() -> str:
+    return files("asynccommit.inspect").joinpath("page.css").read_text("utf-8")
 
 
 def _head(record: JobRecord) -> str:

@@ -407,9 +407,8 @@ def _calls(error: BaseException, request: Any) -> str:
     lines = ["In this session, with its credentials:"]
     for job_id in jobs[:_NAMED]:
         named = f"({place!r}, {job_id!r})"
-        lines.append(
-            f"  asynccommit.spark.resume{named} - or to undo: asynccommit.spark.rollback{named}"
-        )
+        lines.append(f"  finish it: asynccommit.spark.resume{named}")
+        lines.append(f"  or roll it back: asynccommit.spark.rollback{named}")
     return "\n".join(lines)
 
 

@@ -494,7 +494,8 @@ def test_version(command: Command) -> None:
     """The version is said as text and as JSON."""
     assert command("--version") == 0
     assert command.out == f"asynccommit {__version__}\n"
-    assert command.json("--version") == {"version": __version__, "code": 0}
+    found = command.json("--version")
+    assert found == {"version": __version__, "schema_version": 1, "code": 0}
 
 
 def test_debug_shows_where_an_error_comes_from(command: Command, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from asynccommit import sync
 from asynccommit.errors import ManifestError
+from asynccommit.formats.course import COURSE, decode_course
 from asynccommit.formats.manifest import (
     DirEntry,
     FileEntry,
@@ -184,6 +186,19 @@ def test_encode_success_loads_in_hadoop(
     del loaded["date"]
 
     assert loaded == success_as_hadoop(data)
+
+
+def test_marker_with_the_course_of_a_commit_loads_in_hadoop(hadoop: Hadoop, tmp_path: Path) -> None:
+    """What a commit records of itself is one more diagnostic to Hadoop, and comes back as it was."""
+    with sync.job(tmp_path / "t") as job, job.task(0) as task:
+        for number in range(50):
+            task.put(f"day={number % 7}/part-{number}", b"x" * number)
+
+    loaded = full(hadoop.success(tmp_path / "t/_SUCCESS"))
+
+    course = decode_course(loaded["diagnostics"][COURSE], "_SUCCESS")
+    assert (course.files, course.bytes) == (50, sum(range(50)))
+    assert sum(one.files for one in course.timeline.partitions) == 50
 
 
 def test_encode_success_is_printed_by_hadoop(hadoop: Hadoop, tmp_path: Path) -> None:

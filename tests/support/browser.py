@@ -39,6 +39,19 @@ def screenshot(page: Path, picture: Path, size: tuple[int, int] = (1100, 2400)) 
     _run(page, f"--screenshot={picture}", f"--window-size={width},{height}")
 
 
+def trim(picture: Path) -> None:
+    """Cut the empty margin of a picture, and reduce its colours for size."""
+    from PIL import Image, ImageChops
+
+    with Image.open(picture) as opened:
+        whole = opened.convert("RGB")
+    empty = Image.new("RGB", whole.size, (255, 255, 255))
+    box = ImageChops.difference(whole, empty).getbbox()
+    assert box is not None
+    cut = whole.crop((0, 0, whole.width, min(whole.height, box[3] + 20)))
+    cut.quantize(64).save(picture, optimize=True)
+
+
 def _run(page: Path, *flags: str) -> str:
     browser = find_browser()
     assert browser is not None
