@@ -186,7 +186,7 @@ class BlockingJob:
 
 
 class _Block(ContextDecorator, AbstractContextManager[B]):
-    """A context of a blocking caller, whose errors have the caller's frames only.
+    """A context of a blocking caller; errors have the caller's frames only.
 
     Args:
         inner: the context.
@@ -301,14 +301,14 @@ def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 class _CellProgress:
-    """Progress in the cell in which a job is committed, not where it was opened."""
+    """Progress in the cell that commits a job, not the one that opened it."""
 
     def __init__(self) -> None:
         self._bars: OnProgress | None = None
 
     @classmethod
     def of(cls, function: Callable[..., object], given: Mapping[str, object]) -> Self | None:
-        """Return the progress of a call; ``None`` if the caller has one, or no notebook."""
+        """Return a call's progress; ``None`` without need or notebook."""
         return cls() if _is_shown_in_cell(function, given) else None
 
     def __call__(self, progress: Progress) -> None:
@@ -327,7 +327,7 @@ class _CellProgress:
 def _shown_in_cell(
     function: Callable[..., object], given: Mapping[str, object]
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the arguments of a call, with progress in a notebook that has none."""
+    """Yield the arguments of a call; in a notebook, with progress."""
     if not _is_shown_in_cell(function, given):
         yield given
         return

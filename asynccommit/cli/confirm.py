@@ -1,4 +1,4 @@
-"""Ask on a terminal before something is deleted or taken from another process."""
+"""Ask on a terminal before something is deleted or taken over."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class OutputSizes:
 
     @property
     def directories(self) -> int:
-        """Return the number of directories with files, at most ``MAX_DIRECTORIES``."""
+        """Return the number of directories, at most ``MAX_DIRECTORIES``."""
         return len(self._counts)
 
     def largest(self, root: str, number: int) -> Sequence[Partition]:

@@ -193,7 +193,7 @@ def _summed(counts: Sequence[int], step: int) -> tuple[int, ...]:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a JSON value whose numbers have six digits after the point, for size."""
+    """Return a JSON value with numbers of six decimal places, for size."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, dict):

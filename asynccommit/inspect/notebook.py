@@ -1,4 +1,4 @@
-"""Show the progress of a commit in a notebook, by rich's support for Jupyter.
+"""Show the progress of a commit in a notebook, by rich.
 
 The bars are one output of the cell, which is replaced twice a second. What stays there is one line
 for each job that was committed, and the bar of one that was not.

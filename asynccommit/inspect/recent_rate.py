@@ -26,7 +26,7 @@ class RecentRate:
             self._points.popleft()
 
     def at(self, seconds: float) -> float:
-        """Return the items a second at this time, which may be after the last note."""
+        """Return the items a second at this time, the last note's or later."""
         begin, before = self._points[0]
         for earlier, done in self._points:
             if earlier > seconds - WINDOW:
