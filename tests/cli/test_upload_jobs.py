@@ -415,3 +415,18 @@ def test_place_inside_of_a_job_is_no_destination(bench: Bench) -> None:
 
     assert bench.run("status", url=f"s3://{bench.bucket}{layout.attempt_dir}") == 2
     assert f"give the destination {bench.url} and --job-id {JOB}" in bench.command.err
+
+
+def test_report_of_a_job_of_uploads(bench: Bench) -> None:
+    """The marker on S3 has the course of the commit, with its completions and directories."""
+    bench.leave()
+    assert bench.run("commit", "--tasks", "2") == 0
+
+    found = bench.json("report")
+
+    course = found["report"]["course"]
+    assert found["report"]["outcome"] == "committed"
+    assert (course["files"], course["bytes"]) == (3, 15)
+    assert course["requests"]["complete_upload"] >= 3
+    assert "complete_upload" in course["timeline"]["latency"]
+    assert {one["path"] for one in course["timeline"]["partitions"]} == {"day=1", "day=2"}
