@@ -102,9 +102,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Finish a move from its journal. See ``engine.resume``."""
-        return submit(
-            resume(self._inner, journal, force=force, lease=lease, on_progress=on_progress)
-        )
+        return call(resume(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
 
     def undo(
         self,
@@ -115,7 +113,7 @@ class BlockingStore:
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
         """Undo a move from its journal. See ``engine.undo``."""
-        return submit(undo(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
+        return call(undo(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
 
     def delete_files(
         self,
