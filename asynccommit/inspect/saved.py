@@ -13,7 +13,8 @@ from asynccommit.commit.meter import OUTERMOST
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.course import COURSE, Course, decode_course
 from asynccommit.formats.success import MAX_SUCCESS_BYTES, SuccessData, decode_success
-from asynccommit.inspect.discovery import NothingThereError, open_place
+from asynccommit.inspect.discovery import open_place
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.redact import redact
 from asynccommit.results import JobReport, Timeline
 from asynccommit.runtime.concurrency import for_each

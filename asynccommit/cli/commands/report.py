@@ -20,7 +20,7 @@ from asynccommit.cli.arguments import (
 )
 from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
-from asynccommit.inspect.discovery import NothingThereError
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.record_text import record_text
 from asynccommit.inspect.saved import JobRecord, read_record
 from asynccommit.inspect.status import Situation, look_under
