@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from asynccommit.errors import DeniedError, OutcomeUnknownError
+from asynccommit.errors import DeniedError, OutcomeUnknownError, RejectedError
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.http.base import Response
 from asynccommit.stores.multipart import PartPage, UploadPage
@@ -46,6 +48,8 @@ class S3Uploads:
     def __init__(self, client: S3Client, files: S3Objects) -> None:
         self._client = client
         self._files = files
+        self._trying = asyncio.Lock()
+        self._keeps: bool | None = None  # whether the server keeps the objects of aborted keys
 
     async def create(self, request: S3Request, token: str | None) -> str:
         """Begin an upload of the file ``request.path``."""
@@ -130,9 +134,47 @@ class S3Uploads:
         return {"if-none-match": "*"} if request.new else {}
 
     async def abort(self, request: S3Request, upload_id: str) -> None:
-        """Delete an upload with its parts."""
+        """Delete an upload with its parts.
+
+        Elsewhere than on AWS an upload whose key has an object is only aborted if the server is
+        known to keep the object: S3Mock 5.2 deletes it.
+        """
         client = self._client
         key = client.encode(request, request.path)
+        if not client.place.real and self._keeps is not True:
+            await self._need_safe_abort(request, upload_id)
+        await self._abort(request, key, upload_id)
+
+    async def _need_safe_abort(self, request: S3Request, upload_id: str) -> None:
+        """Raise ``RejectedError`` if an abort would delete the object of the key."""
+        if await self._files.look(request.look, request.path) is None:
+            return
+        async with self._trying:
+            if self._keeps is None:
+                self._keeps = await self._try_abort(request, upload_id)
+        if not self._keeps:
+            raise RejectedError(
+                request.op,
+                request.path,
+                "not sent: this server deletes the object that has the key of an aborted upload, "
+                "as S3Mock 5.2 does, and there is one; use another server",
+            )
+
+    async def _try_abort(self, request: S3Request, upload_id: str) -> bool:
+        """Return whether an object of our own survives the abort of an upload of its key."""
+        folder = request.path.rpartition("/")[0]
+        name = hashlib.sha256(upload_id.encode()).hexdigest()[:16]
+        tried = request._replace(path=f"{folder}/_asynccommit-abort-{name}")
+        key = self._client.encode(tried, tried.path)
+        await self._files.write(tried, tried.path, b"-", None)
+        await self._abort(tried, key, await self.create(tried, None))
+        kept = await self._files.look(tried.look, tried.path) is not None
+        answer = await self._client.ask(tried, "DELETE", key)
+        self._client.need(tried, answer, 204, 200)
+        return kept
+
+    async def _abort(self, request: S3Request, key: str, upload_id: str) -> None:
+        client = self._client
         answer = await client.ask(request, "DELETE", key, _named(upload_id))
         client.need(request, answer, 204, 200)
 

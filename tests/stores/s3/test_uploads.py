@@ -13,7 +13,7 @@ from asynccommit.errors import OutcomeUnknownError, PreconditionError, RejectedE
 from asynccommit.stores.http.base import Response
 from asynccommit.stores.multipart import UploadPage
 from asynccommit.stores.parts import Part
-from tests.support.s3_answers import answering, bare, error, found, new_s3
+from tests.support.s3_answers import Direct, Sent, answering, bare, error, found, new_s3
 
 DATAS = [b"one", b"two"]
 MD5S = [hashlib.md5(data, usedforsecurity=False) for data in DATAS]
@@ -277,3 +277,60 @@ async def test_pages_that_do_not_go_on_end() -> None:
     found_parts = await store.list_parts("/a", "u")
     with pytest.raises(RejectedError, match="where the rest begins"):
         await store.list_parts("/a", "u", found_parts.token)
+
+
+class Server:
+    """What a server other than AWS's answers; it may delete objects with the uploads of a key."""
+
+    def __init__(self, *, deletes: bool) -> None:
+        self.deletes = deletes
+        self.objects = {"/data/t/there"}
+        self.aborted: list[str] = []
+
+    def answer(self, sent: Sent) -> Response:
+        """Keep the names of objects, and answer."""
+        key, query = sent.path, sent.query
+        if sent.method == "HEAD":
+            return found("old") if key in self.objects else bare(404)
+        if sent.method == "PUT":
+            self.objects.add(key)
+            return bare(200, etag='"e"')
+        if sent.method == "POST":
+            text = b"<InitiateMultipartUploadResult><UploadId>u2</UploadId>"
+            return Response(200, {}, text + b"</InitiateMultipartUploadResult>")
+        if "uploadId" in query:
+            self.aborted.append(key)
+        if "uploadId" not in query or self.deletes:
+            self.objects.discard(key)
+        return bare(204)
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_an_abort_never_deletes_the_object_of_the_key(deletes: bool) -> None:
+    """Elsewhere than on AWS it is tried with an object of our own first, once."""
+    server, direct = Server(deletes=deletes), Direct()
+    direct.before = server.answer
+    store = new_s3(direct, endpoint_url="http://127.0.0.1:9")
+
+    await store.abort_upload("/t/missing", "u0")
+    assert server.aborted == ["/data/t/missing"]
+    for number in range(2):
+        if deletes:
+            with pytest.raises(RejectedError, match=r"abort_upload /t/there.*S3Mock 5\.2 does"):
+                await store.abort_upload("/t/there", f"u{number}")
+        else:
+            await store.abort_upload("/t/there", f"u{number}")
+    assert server.objects == {"/data/t/there"}
+    assert server.aborted.count("/data/t/there") == (0 if deletes else 2)
+    assert len([key for key in server.aborted if "_asynccommit-abort-" in key]) == 1
+    await store.abort_upload("/t/missing", "u3")
+    assert server.aborted[-1] == "/data/t/missing"
+
+
+async def test_an_abort_on_aws_is_one_request() -> None:
+    """AWS keeps the object, which its documentation says."""
+    direct = answering(bare(204))
+
+    await new_s3(direct).abort_upload("/t/there", "u")
+
+    assert [sent.method for sent in direct.seen] == ["DELETE"]
