@@ -57,8 +57,9 @@ def adls(
 ) -> None:
     """Serve an emulator of ADLS Gen2.
 
-    Holds all data in memory; --data keeps a copy in a folder. To change limits and
-    faults while it runs, send requests to /_emulator on the same port.
+    Holds all data in memory; --data keeps a copy in a folder. To change
+    limits and faults while it runs, send requests to /_emulator on the same
+    port.
     """
     settings = _settings(config, account, key)
     climate = common.with_weather(settings.climate, latency, limit, lost, "rename")

@@ -47,8 +47,9 @@ def gcs(
 ) -> None:
     """Serve an emulator of Google Cloud Storage.
 
-    Holds all data in memory; --data keeps a copy in a folder. To change limits and
-    faults while it runs, send requests to /_emulator on the same port.
+    Holds all data in memory; --data keeps a copy in a folder. To change
+    limits and faults while it runs, send requests to /_emulator on the same
+    port.
     """
     settings = _settings(config, bucket or [], hns)
     climate = common.with_weather(settings.climate, latency, limit, lost, "move")
