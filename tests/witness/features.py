@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from azure.core import MatchConditions
-from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 
 from asynccommit.testing.emulators.adls.emulator import running_emulator
@@ -78,7 +78,7 @@ def _blocks(azure: Azure) -> None:
     blob = azure.blobs.get_blob_client("blocks")
     name = base64.b64encode(b"1").decode()
     blob.stage_block(name, b"hello")
-    blob.commit_block_list([name])
+    blob.commit_block_list([BlobBlock(name)])
     assert blob.download_blob().readall() == b"hello"
 
 
