@@ -161,7 +161,7 @@ class S3Uploads:
             )
 
     async def _try_abort(self, request: S3Request, upload_id: str) -> bool:
-        """Return whether an object of our own survives the abort of an upload of its key."""
+        """Return whether an object survives the abort of an upload of its key."""
         folder = request.path.rpartition("/")[0]
         name = hashlib.sha256(upload_id.encode()).hexdigest()[:16]
         tried = request._replace(path=f"{folder}/_asynccommit-abort-{name}")
