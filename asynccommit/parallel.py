@@ -210,10 +210,10 @@ def partition_directory(values: Mapping[str, object]) -> str:
     """
     if not values:
         raise OptionError("a partition needs at least one column")
-    return directory(values, map(_plain, values.values()))
+    return directory(values, map(plain_value, values.values()))
 
 
-def _plain(value: Any) -> object:
+def plain_value(value: Any) -> object:
     """Return a value of Python, or ``None`` for a null of pandas."""
     value = value.item() if type(value).__module__ == "numpy" else value
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:

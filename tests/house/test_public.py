@@ -14,11 +14,13 @@ from tests.support.public import PUBLIC
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {
-    *("aiohttp", "botocore", "google_crc32c", "httptools", "numpy", "pandas", "py4j"),
-    *("pyarrow", "pyreqwest", "pyspark", "pytest", "rich", "typer", "uvloop"),
+    *("aiohttp", "botocore", "daft", "dask", "duckdb", "google_crc32c", "httptools", "numpy"),
+    *("pandas", "polars", "py4j", "pyarrow", "pyreqwest", "pyspark", "pytest", "ray", "rich"),
+    *("typer", "uvloop"),
 }
 LOOP_THREAD = "asynccommit.runtime.loop_thread"
-BLOCKING = {"asynccommit.parallel", "asynccommit.spark", "asynccommit.sync"}
+ENGINES = {f"asynccommit.{name}" for name in ("dask")}
+BLOCKING = {"asynccommit.parallel", "asynccommit.spark", "asynccommit.sync", *ENGINES}
 
 
 @pytest.mark.parametrize("package", PUBLIC)

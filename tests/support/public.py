@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "asynccommit",
+    "asynccommit.dask",
     "asynccommit.engine",
     "asynccommit.hive",
     "asynccommit.loadtest",

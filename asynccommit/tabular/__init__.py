@@ -1,0 +1,1 @@
+"""Files of tables that other engines write: names, partitions, Arrow."""

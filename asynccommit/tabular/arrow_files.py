@@ -1,0 +1,182 @@
+"""Rows of Arrow, written by pyarrow into a task.
+
+Directories of partitions are named as Spark names them: pyarrow gets the partition columns as text
+that is escaped already.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
+
+from asynccommit.errors import OptionError
+from asynccommit.formats.partition_names import escape
+from asynccommit.sync import BlockingTask
+from asynccommit.tabular.names import NULL, check_columns, ending, escaped, stem
+
+_MANY = 2**31 - 1
+_FORMATS: Mapping[str, Callable[[], Any]] = {
+    "parquet": ds.ParquetFileFormat,
+    "csv": ds.CsvFileFormat,
+    "ipc": ds.IpcFileFormat,
+    "arrow": ds.IpcFileFormat,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFiles:
+    """The files that pyarrow makes of the rows of a task; can be pickled.
+
+    Attributes:
+        partition_by: the columns that are directories.
+        form: ``parquet``, ``csv``, ``ipc`` or ``arrow``.
+        compression: as ``make_write_options`` of the format takes it.
+        file_options: further arguments of ``make_write_options``.
+        write_options: further arguments of ``pyarrow.dataset.write_dataset``.
+        name: the name of the one file of a task, in each of its directories; ``None`` for a name
+            with the number of the task and the id of the job.
+    """
+
+    partition_by: tuple[str, ...] = ()
+    form: str = "parquet"
+    compression: Any = None
+    file_options: Mapping[str, Any] = field(default_factory=dict)
+    write_options: Mapping[str, Any] = field(default_factory=dict)
+    name: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        partition_by: tuple[str, ...],
+        form: str,
+        compression: Any,
+        file_options: Mapping[str, Any],
+        **write_options: Any,
+    ) -> Self:
+        """Return the files of a format.
+
+        Raises ``OptionError`` for a format and for options that pyarrow does not have.
+        """
+        if form not in _FORMATS:
+            raise OptionError(f"format {form!r}: expected one of {', '.join(_FORMATS)}")
+        made = cls(partition_by, form, compression, file_options, write_options)
+        try:
+            made._file_options()
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise OptionError(f"options of {form} files: {error}") from error
+        return made
+
+    def named(self, name: str | None) -> ArrowFiles:
+        """Return the same with the name of a file."""
+        return replace(self, name=name)
+
+    def write(self, task: BlockingTask, number: int, job_id: str, data: Any) -> None:
+        """Write rows into a task.
+
+        Args:
+            task: the task.
+            number: its number.
+            job_id: the id of its job.
+            data: what ``pyarrow.dataset.write_dataset`` takes; with partitions a table or a
+                ``RecordBatchReader``.
+
+        Raises ``OptionError``, ``StoreError`` and errors of pyarrow.
+        """
+        template = f"{stem(number, job_id)}{{i}}{ending(self.form, self.compression)}"
+        arguments = {"max_partitions": _MANY, **self._partitioned(data), **self.write_options}
+        ds.write_dataset(
+            base_dir=_base(task),
+            basename_template=template,
+            format=self.form,
+            file_options=self._file_options(),
+            existing_data_behavior="overwrite_or_ignore",
+            filesystem=_filesystem(task, template, self.name),
+            create_dir=True,
+            **arguments,
+        )
+
+    def _file_options(self) -> Any:
+        given = dict(self.file_options)
+        if self.compression is not None:
+            given["compression"] = self.compression
+        return _FORMATS[self.form]().make_write_options(**given)
+
+    def _partitioned(self, data: Any) -> dict[str, Any]:
+        """Return rows and partitioning as arguments of pyarrow."""
+        if not self.partition_by:
+            return {"data": data}
+        reader = data.to_reader() if hasattr(data, "to_reader") else data
+        check_columns(self.partition_by, reader.schema.names)
+        schema = _schema(reader.schema, self.partition_by)
+        batches = (_batch(batch, schema, self.partition_by) for batch in reader)
+        directories = pa.schema([schema.field(name) for name in self.partition_by])
+        return {
+            "data": pa.RecordBatchReader.from_batches(schema, batches),
+            # A Hive partitioning of pyarrow escapes names in its own way.
+            "partitioning": ds.DirectoryPartitioning(directories, segment_encoding="none"),
+        }
+
+
+def _schema(schema: Any, partitions: Sequence[str]) -> Any:
+    """Return the schema of rows whose partition columns name directories."""
+    for name in partitions:
+        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+    return schema
+
+
+def _batch(batch: Any, schema: Any, partitions: Sequence[str]) -> Any:
+    columns = list(batch.columns)
+    for name in partitions:
+        place = batch.schema.get_field_index(name)
+        columns[place] = _directories(columns[place], escape(name))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _directories(values: Any, column: str) -> Any:
+    """Return the name of the directory of each value of a column."""
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        values = pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
+    if not pa.types.is_dictionary(values.type):
+        values = pc.dictionary_encode(values)
+    texts = [f"{column}={escaped(value)}" for value in values.dictionary.to_pylist()]
+    found = pa.array(texts, pa.string()).take(values.indices)
+    return pc.fill_null(found, f"{column}={NULL}")
+
+
+def _base(task: BlockingTask) -> str:
+    return task.directory if _is_local(task) else ""
+
+
+def _is_local(task: BlockingTask) -> bool:
+    return "://" not in task.directory
+
+
+def _filesystem(task: BlockingTask, template: str, name: str | None) -> Any:
+    """Return a filesystem that writes a task's files under their names."""
+    local = LocalFileSystem() if _is_local(task) else task.arrow_filesystem
+    return local if name is None else PyFileSystem(_Named(local, template, name))
+
+
+class _Named(FSSpecHandler):  # type: ignore[misc]
+    """A filesystem that gives the first file of a directory another name."""
+
+    def __init__(self, inner: Any, template: str, name: str) -> None:
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        super().__init__(ArrowFSWrapper(inner))
+        self._inner = inner
+        self._first, self._name = template.replace("{i}", "0"), name
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        """Open a file under its name. Raises the errors of the filesystem."""
+        folder, name = posixpath.split(path)
+        if name == self._first:
+            path = posixpath.join(folder, self._name)
+        return self._inner.open_output_stream(path, metadata=metadata)
