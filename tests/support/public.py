@@ -10,6 +10,7 @@ PUBLIC = (
     "asynccommit.otel",
     "asynccommit.parallel",
     "asynccommit.prometheus",
+    "asynccommit.ray",
     "asynccommit.simulate",
     "asynccommit.spark",
     "asynccommit.stocator",

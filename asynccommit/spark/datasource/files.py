@@ -13,13 +13,13 @@ from asynccommit.formats.partition_names import directory, file_name
 from asynccommit.spark.datasource.encoders import Encoder, encoder
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.rows import part_rows
-from asynccommit.spark.datasource.sinks import Sink
+from asynccommit.spark.datasource.sinks import FileSink
 
 _GATHERED = 16 << 20
 """Bytes of rows that are partitioned at once; fewer bytes make many small copies."""
 
 
-OpenSink = Callable[[str], Sink]
+OpenSink = Callable[[str], FileSink]
 """Opens a file of this name below the table."""
 
 
@@ -34,7 +34,7 @@ class _Part:
     number: int = 0
     rows: int = 0
     name: str = ""
-    sink: Any = None  # a Sink while there is an encoder
+    sink: Any = None  # a FileSink while there is an encoder
     encoder: Encoder | None = None
 
 

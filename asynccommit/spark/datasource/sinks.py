@@ -16,7 +16,7 @@ _GATHERED = 1 << 20
 """Bytes that are handed to a store's writer at once; each time costs a switch to the engine."""
 
 
-class Sink(Protocol):
+class FileSink(Protocol):
     """A file that is being written."""
 
     def tell(self) -> int:
@@ -36,7 +36,7 @@ class LocalSink(pa.OSFile):  # type: ignore[misc]  # Arrow has no types
     """A local file, deleted with its task's directory on abort."""
 
     def abort(self) -> None:
-        """See ``Sink.abort``."""
+        """See ``FileSink.abort``."""
         self.close()
 
 
@@ -58,7 +58,7 @@ class StoreSink(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """See ``Sink.tell``."""
+        """See ``FileSink.tell``."""
         return self._length
 
     def write(self, data: ReadableBuffer) -> int:
@@ -71,14 +71,14 @@ class StoreSink(io.RawIOBase):
         return len(view)
 
     def close(self) -> None:
-        """See ``Sink.close``."""
+        """See ``FileSink.close``."""
         if not self.closed:
             super().close()
             self._hand_over()
             self._inner.close()
 
     def abort(self) -> None:
-        """See ``Sink.abort``."""
+        """See ``FileSink.abort``."""
         if not self.closed:
             super().close()
             self._inner.abort()

@@ -1,0 +1,237 @@
+"""Ray Data: datasets written to a sink, on a local Ray."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from asynccommit import OptionError, UnsupportedError
+from asynccommit.errors import PreflightError
+from tests.support.engine_drivers import RAY_DRIVER, killed_and_rerun
+from tests.support.engines import (
+    VALUES,
+    dies_while_writing,
+    directories,
+    files,
+    once,
+    running_ray,
+    values_of,
+)
+from tests.support.selection import amount
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("ray.data", reason="ray[data] is not installed", exc_type=ImportError)
+
+from asynccommit.ray import Sink  # noqa: E402
+
+KILLS = amount("ASYNCCOMMIT_KILLS", quick=1, full=2)
+GROUPS = 40
+ROWS = GROUPS * 25
+# What Ray itself does, in its newest version with the newest Python packages.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Run a Ray of two CPUs on loopback."""
+    with running_ray() as made:
+        yield made
+    gc.collect()
+
+
+def _rows(count: int = 12, blocks: int = 3) -> Any:
+    items = [{"k": VALUES[v % len(VALUES)], "v": v} for v in range(count)]
+    return ray.data.from_items(items, override_num_blocks=blocks)
+
+
+def test_a_sink_is_pickled_without_its_job(tmp_path: Path) -> None:
+    """Workers get the place of the job; a sink has a report once it has written."""
+    sink = Sink(tmp_path / "out", partition_cols="k", storage_options={"account_key": "secret"})
+    there = pickle.loads(pickle.dumps(sink))
+
+    assert there.job_id == sink.job_id
+    assert there.min_rows_per_write is None
+    assert "secret" not in f"{sink!r} {sink._place!r}"
+    with pytest.raises(OptionError, match="has not written"):
+        _ = sink.report
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ({"form": "orc"}, "expected one of parquet"),
+        ({"mode": "ignore"}, "expected one of"),
+        ({"partition_cols": ["k", "k"]}, "each column once"),
+        ({"row_group": 3}, "options of parquet files"),
+    ],
+)
+def test_invalid_arguments_are_refused(
+    tmp_path: Path, arguments: dict[str, Any], text: str
+) -> None:
+    """The error names the argument."""
+    with pytest.raises(OptionError, match=text):
+        Sink(tmp_path / "out", **arguments)
+
+
+@pytest.mark.turn(1, 2)
+def test_a_write_task_is_a_task(tmp_path: Path, cluster: Any) -> None:
+    """All blocks are one commit, in directories named as Spark names them."""
+    sink = Sink(tmp_path / "out", partition_cols="k")
+    _rows().write_datasink(sink)
+
+    assert len(sink.report.tasks) == 3
+    assert len(directories(tmp_path / "out")) == len(VALUES) - 1
+    assert values_of(tmp_path / "out", "v") == once(range(12))
+    with pytest.raises(OptionError, match="make another Sink"):
+        _rows().write_datasink(sink)
+
+
+@pytest.mark.full
+def test_modes_of_a_second_write(tmp_path: Path, cluster: Any) -> None:
+    """Appended files have other names; the other modes replace, or refuse; no rows are a job."""
+    dest = tmp_path / "out"
+    for _ in range(2):
+        _rows().write_datasink(Sink(dest, partition_cols="k"))
+    assert values_of(dest, "v") == once([*range(12), *range(12)])
+
+    with pytest.raises(PreflightError):
+        _rows().write_datasink(Sink(dest, mode="fail"))
+    _rows(1, 1).write_datasink(Sink(dest, partition_cols="k", mode="replace_partitions"))
+    kept = [v for v in range(12) if v % len(VALUES)]
+    assert values_of(dest, "v") == once([0, *kept, *kept])
+
+    empty = ray.data.from_arrow(pa.table({"k": pa.array([], "string")}))
+    empty.write_datasink(Sink(dest, mode="overwrite"))
+    assert files(dest) == []
+
+
+@pytest.mark.full
+def test_a_failed_write_leaves_nothing(tmp_path: Path, cluster: Any) -> None:
+    """The error of a task is raised, and the job is aborted."""
+
+    def fail(batch: dict[str, Any]) -> dict[str, Any]:
+        if 7 in batch["v"]:
+            raise ConnectionError("the source went away")
+        return batch
+
+    with pytest.raises(Exception, match="the source went away"):
+        _rows().map_batches(fail).write_datasink(Sink(tmp_path / "out"))
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:Checkpointing with non-file datasink")
+def test_checkpoints_of_ray_are_refused(tmp_path: Path, cluster: Any) -> None:
+    """A checkpoint would skip rows in the next run whose job was never committed."""
+    context = ray.data.DataContext.get_current()
+    (tmp_path / "checkpoint").mkdir()
+    own = {"id_column": "v", "checkpoint_path": str(tmp_path / "checkpoint")}
+    _rows(6, 1).write_parquet(tmp_path / "in")
+    context.checkpoint_config = own
+    try:
+        with pytest.raises(UnsupportedError, match="checkpoint of Ray Data"):
+            ray.data.read_parquet(tmp_path / "in").write_datasink(Sink(tmp_path / "out"))
+    finally:
+        context.checkpoint_config = None
+    assert not (tmp_path / "out").exists()
+
+
+class _Arm:
+    """Have the worker die while it writes, once for each block; rows of a rerun may differ."""
+
+    def __init__(self, root: Path, flags: Path, moving: bool = False) -> None:
+        self.root, self.flags, self.moving = root, flags, moving
+
+    def __call__(self, rows: Any) -> Any:
+        flag = self.flags / f"{rows['id'][0].as_py() // ROWS}"
+        moved = GROUPS if self.moving and flag.exists() else 0
+        days = [value % GROUPS + moved for value in rows["id"].to_pylist()]
+        dies_while_writing(self.root, flag)
+        return rows.append_column("day", pa.array(days))
+
+
+def _armed(tmp_path: Path, blocks: int, moving: bool = False) -> Any:
+    flags = tmp_path / "flags"
+    flags.mkdir()
+    arm = _Arm(tmp_path / "out", flags, moving)
+    data = ray.data.range(ROWS * blocks, override_num_blocks=blocks)
+    return data.map_batches(arm.__call__, batch_size=None, batch_format="pyarrow")
+
+
+@pytest.mark.full
+def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
+    """Each block kills the worker that writes it; the rerun's files alone are committed."""
+    sink = Sink(tmp_path / "out", partition_cols="day")
+    _armed(tmp_path, KILLS).write_datasink(sink)
+
+    assert len(list((tmp_path / "flags").iterdir())) == len(sink.report.tasks) == KILLS
+    assert values_of(tmp_path / "out", "id") == once(range(ROWS * KILLS))
+    assert len(files(tmp_path / "out")) == GROUPS * KILLS
+
+
+@pytest.mark.full
+def test_rays_own_writer_doubles_rows(tmp_path: Path, cluster: Any) -> None:
+    """Files of the attempt that was killed stay in the table if the rerun writes to others."""
+    _armed(tmp_path, 1, moving=True).write_parquet(tmp_path / "out", partition_cols=["day"])
+
+    assert values_of(tmp_path / "out", "id") != once(range(ROWS))
+    assert len(files(tmp_path / "out")) > GROUPS
+
+
+@pytest.mark.full
+def test_ours_is_exact_in_the_same_weather(tmp_path: Path, cluster: Any) -> None:
+    """The rerun writes to other directories, and only its files are committed."""
+    sink = Sink(tmp_path / "out", partition_cols="day")
+    _armed(tmp_path, 1, moving=True).write_datasink(sink)
+
+    assert values_of(tmp_path / "out", "id") == once(range(ROWS))
+    assert len(files(tmp_path / "out")) == GROUPS
+
+
+class _DyingActor:
+    """An actor that dies when another process has begun to write, and is started again."""
+
+    def __init__(self, root: Path, flag: Path) -> None:
+        dies_while_writing(root, flag)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return {**batch, "day": batch["id"] % GROUPS}
+
+
+@pytest.mark.full
+def test_a_killed_actor_changes_nothing(tmp_path: Path, cluster: Any) -> None:
+    """Blocks that Ray makes again after an actor's death are written once."""
+    sink = Sink(tmp_path / "out", partition_cols="day")
+    data = ray.data.range(ROWS * 6, override_num_blocks=6).map_batches(
+        _DyingActor,
+        fn_constructor_args=(tmp_path / "out", tmp_path / "flag"),
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_size=None,
+    )
+    data.write_datasink(sink)
+
+    assert (tmp_path / "flag").exists()
+    assert values_of(tmp_path / "out", "id") == once(range(ROWS * 6))
+
+
+@pytest.mark.full
+def test_a_killed_driver_is_resumed_by_the_next_run(tmp_path: Path) -> None:
+    """A program dies in a task or in its commit, and is run again: the table is exact."""
+    for number in range(amount("ASYNCCOMMIT_DRIVER_KILLS", quick=1, full=1)):
+        dest = tmp_path / f"out-{number}"
+        ended = killed_and_rerun(RAY_DRIVER, dest, number)
+
+        assert ended.count("killed") == 1, ended
+        assert values_of(dest, "id") == once(range(4000)), ended
