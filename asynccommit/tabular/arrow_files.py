@@ -42,6 +42,7 @@ class ArrowFiles:
         write_options: further arguments of ``pyarrow.dataset.write_dataset``.
         name: the name of the one file of a task, in each of its directories; ``None`` for a name
             with the number of the task and the id of the job.
+        made: file options as ``make_write_options`` returned them, instead of those above.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class ArrowFiles:
     file_options: Mapping[str, Any] = field(default_factory=dict)
     write_options: Mapping[str, Any] = field(default_factory=dict)
     name: str | None = None
+    made: Any = None
 
     @classmethod
     def of(
@@ -72,6 +74,10 @@ class ArrowFiles:
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise OptionError(f"options of {form} files: {error}") from error
         return made
+
+    def made_with(self, made: Any) -> ArrowFiles:
+        """Return the same with what ``make_write_options`` returned, or ``None``."""
+        return replace(self, made=made)
 
     def named(self, name: str | None) -> ArrowFiles:
         """Return the same with the name of a file."""
@@ -103,6 +109,8 @@ class ArrowFiles:
         )
 
     def _file_options(self) -> Any:
+        if self.made is not None:
+            return self.made
         given = dict(self.file_options)
         if self.compression is not None:
             given["compression"] = self.compression

@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "asynccommit",
+    "asynccommit.arrow",
     "asynccommit.dask",
     "asynccommit.engine",
     "asynccommit.hive",
