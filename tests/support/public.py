@@ -11,6 +11,7 @@ PUBLIC = (
     "asynccommit.otel",
     "asynccommit.parallel",
     "asynccommit.prometheus",
+    "asynccommit.polars",
     "asynccommit.ray",
     "asynccommit.simulate",
     "asynccommit.spark",

@@ -1,0 +1,258 @@
+"""polars: the result of a query written as one job.
+
+    report = sink_parquet(frame, "abfss://data@lake/flights", partition_by="day")
+
+A query runs in one process, so it is one task.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from asynccommit.api import OptionsLike, StorageOptions
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.options.checked import Url
+from asynccommit.options.job import Mode
+from asynccommit.parallel import TaskPlace, commit_tasks, mode_named, partition_directory
+from asynccommit.results import JobReport
+from asynccommit.sync import BlockingFile, BlockingTask
+from asynccommit.tabular.names import check_columns, columns_of, ending, stem
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+    from polars import DataFrame, LazyFrame
+
+__all__ = ["sink_csv", "sink_ipc", "sink_parquet"]
+
+_OURS = {"credential_provider", "lazy", "mkdir", "sinked_paths_callback"}
+_BY_SIZE = ("approximate_bytes_per_file", "max_rows_per_file")
+
+
+def sink_parquet(
+    frame: LazyFrame | DataFrame,
+    url: Url,
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **sink_options: Any,
+) -> JobReport:
+    """Run a query and write the rows to Parquet files; commit once.
+
+    The query may read the destination: its files stay until the job commits.
+
+    Args:
+        frame: the query.
+        url: the destination, a directory.
+        partition_by: the columns that are directories, named as Spark names them.
+        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
+            ``replace_partitions``.
+        job_id: unique under the destination; a fresh one by default.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        sink_options: what ``LazyFrame.sink_parquet`` takes; and with partitions
+            ``max_rows_per_file`` and ``approximate_bytes_per_file``, as ``polars.PartitionBy`` has
+            them.
+
+    Raises ``CommitError``, ``OptionError`` and errors of polars.
+    """
+    codec = sink_options.get("compression", "zstd")
+    suffix = ending("parquet", codec)
+    job = _job(mode, job_id, options, storage_options, committer)
+    return _sink("sink_parquet", frame, url, columns_of(partition_by), suffix, sink_options, job)
+
+
+def sink_csv(
+    frame: LazyFrame | DataFrame,
+    url: Url,
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **sink_options: Any,
+) -> JobReport:
+    """Run a query and write the rows to CSV files; commit once.
+
+    Takes and raises what ``sink_parquet`` does; ``sink_options`` are those of
+    ``LazyFrame.sink_csv``.
+    """
+    codec = {"gzip": ".gz", "zstd": ".zst"}.get(sink_options.get("compression", ""), "")
+    job = _job(mode, job_id, options, storage_options, committer)
+    suffix = f".csv{codec}"
+    return _sink("sink_csv", frame, url, columns_of(partition_by), suffix, sink_options, job)
+
+
+def sink_ipc(
+    frame: LazyFrame | DataFrame,
+    url: Url,
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **sink_options: Any,
+) -> JobReport:
+    """Run a query and write the rows to Arrow IPC files; commit once.
+
+    Takes and raises what ``sink_parquet`` does; ``sink_options`` are those of
+    ``LazyFrame.sink_ipc``.
+    """
+    job = _job(mode, job_id, options, storage_options, committer)
+    return _sink("sink_ipc", frame, url, columns_of(partition_by), ".arrow", sink_options, job)
+
+
+def _job(
+    mode: Mode | str,
+    job_id: str | None,
+    options: OptionsLike,
+    storage_options: StorageOptions,
+    committer: str | None,
+) -> dict[str, Any]:
+    """Return the arguments of a job. Raises ``OptionError``."""
+    return {
+        "mode": mode_named(mode),
+        "job_id": job_id,
+        "options": options,
+        "storage_options": storage_options,
+        "committer": committer,
+    }
+
+
+def _sink(
+    method: str,
+    frame: LazyFrame | DataFrame,
+    url: Url,
+    columns: tuple[str, ...],
+    suffix: str,
+    given: dict[str, Any],
+    job: dict[str, Any],
+) -> JobReport:
+    """Write by a method of polars; commit once."""
+    not_ours = sorted(_OURS & {*given})
+    if not_ours:
+        raise OptionError(f"{not_ours[0]} is not an argument here: the task says where files go")
+    query = frame.lazy()
+    by_size = {name: given[name] for name in _BY_SIZE if name in given}
+    rest = {name: value for name, value in given.items() if name not in by_size}
+    if columns:
+        check_columns(columns, query.collect_schema().names())
+
+    def run(place: TaskPlace) -> Iterator[Any]:
+        def write(task: BlockingTask) -> None:
+            start = stem(0, place.job_id)
+            with _opening(task) as file:
+                where = _parts(task, file, start, suffix, columns, by_size) if parts else None
+                getattr(query, method)(where or file(f"{start}0{suffix}"), **rest)
+
+        yield place.run(0, write)
+
+    parts = bool(columns or by_size)
+    if parts:
+        rest["mkdir"] = True
+    return commit_tasks(url, run, **job)
+
+
+def _parts(
+    task: BlockingTask,
+    file: Callable[[str], Any],
+    start: str,
+    suffix: str,
+    columns: tuple[str, ...],
+    by_size: dict[str, Any],
+) -> Any:
+    """Return the target of polars for many files."""
+    import polars
+
+    lock = threading.Lock()
+    if not hasattr(polars, "PartitionBy"):
+        raise UnsupportedError(
+            f"polars {polars.__version__} has no PartitionBy, which writes many files: upgrade it"
+        )
+
+    counters: defaultdict[str, Iterator[int]] = defaultdict(count)
+
+    def file_of(arguments: Any) -> Any:
+        folder = ""
+        if columns:
+            values = dict(zip(columns, arguments.partition_keys.row(0), strict=True))
+            folder = f"{partition_directory(values)}/"
+        # A null and an empty text are two partitions of polars, and one directory.
+        with lock:
+            number = next(counters[folder])
+        return file(f"{folder}{start}{number}{suffix}")
+
+    keys: dict[str, Any] = {"key": list(columns), "include_key": False} if columns else {}
+    base = task.directory if _is_local(task) else ""
+    return polars.PartitionBy(base, file_path_provider=file_of, **keys, **by_size)
+
+
+def _is_local(task: BlockingTask) -> bool:
+    return "://" not in task.directory
+
+
+@contextmanager
+def _opening(task: BlockingTask) -> Iterator[Callable[[str], Any]]:
+    """Yield a function that returns what polars writes a file to.
+
+    Raises the errors of files that polars closed.
+    """
+    if _is_local(task):
+        yield task.path
+        return
+    opened: WeakSet[_ClosedWhenDropped] = WeakSet()
+    failed: list[BaseException] = []
+
+    def open_file(name: str) -> _ClosedWhenDropped:
+        file = _ClosedWhenDropped(task.open(name), failed)
+        opened.add(file)
+        return file
+
+    yield open_file
+    for file in list(opened):
+        file.close()
+    if failed:
+        raise failed[0]
+
+
+class _ClosedWhenDropped(io.RawIOBase):
+    """A file of a task that is closed with its last reference.
+
+    polars closes no file.
+    """
+
+    def __init__(self, inner: BlockingFile, failed: list[BaseException]) -> None:
+        super().__init__()
+        self._inner, self._failed = inner, failed
+
+    def writable(self) -> bool:
+        """Return true: the file can be written to."""
+        return True
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write all of ``data``. Raises ``StoreError``."""
+        return self._inner.write(data)
+
+    def close(self) -> None:
+        """Close the file once; an error is kept."""
+        if not self.closed:
+            super().close()
+            try:
+                self._inner.close()
+            except BaseException as error:
+                self._failed.append(error)
