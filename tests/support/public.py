@@ -4,6 +4,7 @@ PUBLIC = (
     "asynccommit",
     "asynccommit.arrow",
     "asynccommit.dask",
+    "asynccommit.duckdb",
     "asynccommit.engine",
     "asynccommit.hive",
     "asynccommit.loadtest",

@@ -1,0 +1,219 @@
+"""DuckDB: the result of a query written as one job.
+
+    report = copy(connection, "FROM flights", "abfss://data@lake/flights", partition_by="day")
+
+A query runs in one process, so it is one task.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from asynccommit.api import OptionsLike, StorageOptions
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import Url
+from asynccommit.options.job import Mode
+from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.results import JobReport
+from asynccommit.sync import BlockingTask
+from asynccommit.tabular.names import NULL, check_columns, columns_of, ending, escaped, stem
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["copy"]
+
+_FORMATS = ("parquet", "csv", "json")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ROOT = "job"  # DuckDB joins no names to a URL that has only a protocol
+# Values whose directory is that of a null, by type.
+_NULLS = {
+    "DOUBLE": "isnan({})",
+    "FLOAT": "isnan({})",
+    "VARCHAR": f"{{}} IN ('', '{NULL}')",
+}
+_OURS = {
+    *("append", "file_extension", "filename_pattern", "overwrite", "overwrite_or_ignore"),
+    *("per_thread_output", "return_files", "use_tmp_file", "write_partition_columns"),
+}
+
+
+def copy(
+    connection: DuckDBPyConnection,
+    query: str,
+    url: Url,
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    format: str = "parquet",
+    mode: Mode | str = Mode.APPEND,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **copy_options: Any,
+) -> JobReport:
+    """Run a query and write the rows as ``COPY ... TO`` does; commit once.
+
+    The query may read the destination: its files stay until the job commits.
+
+    Args:
+        connection: runs the query; used by nobody else meanwhile.
+        query: a ``SELECT`` or ``FROM``.
+        url: the destination, a directory.
+        partition_by: the columns that are directories, named as Spark names them.
+        format: ``parquet``, ``csv`` or ``json``.
+        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
+            ``replace_partitions``.
+        job_id: unique under the destination; a fresh one by default.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        copy_options: further options of ``COPY``: ``compression="zstd"``.
+
+    Raises ``CommitError``, ``OptionError`` and errors of DuckDB.
+    """
+    columns = columns_of(partition_by)
+    given = _options(format, copy_options)
+    selected = _selected(connection, query.strip().rstrip(";"), columns)
+
+    def run(place: TaskPlace) -> Iterator[Any]:
+        def write(task: BlockingTask) -> None:
+            start = stem(0, place.job_id)
+            if columns:
+                _copy_parts(connection, selected, task, start, columns, given)
+            else:
+                name = f"{start}0{ending(format)}"
+                with _place(connection, task) as root:
+                    where = task.path(name) if root == task.directory else f"{root}/{name}"
+                    _copy(connection, selected, where, given)
+
+        yield place.run(0, write)
+
+    return commit_tasks(
+        url,
+        run,
+        mode=mode_named(mode),
+        job_id=job_id,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    )
+
+
+def _options(format: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of COPY. Raises ``OptionError``."""
+    if format not in _FORMATS:
+        raise OptionError(f"format is {format!r}: expected one of {', '.join(_FORMATS)}")
+    for name in more:
+        if not _NAME.fullmatch(name):
+            raise OptionError(f"copy option {name!r}: expected the name of an option of COPY")
+        if name.lower() in _OURS:
+            raise OptionError(f"copy option {name} is not for a job: leave it out")
+    return {"format": format, **more}
+
+
+def _selected(connection: DuckDBPyConnection, query: str, columns: Sequence[str]) -> str:
+    """Return the query with empty texts and NaN of partition columns as nulls."""
+    if not columns:
+        return query
+    kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {query}").fetchall()}
+    check_columns(columns, list(kinds))
+    replaced = []
+    for column in columns:
+        name, test = _quoted(column), _NULLS.get(kinds[column])
+        if test is not None:
+            tested = test.format(name)
+            replaced.append(f"CASE WHEN {tested} THEN NULL ELSE {name} END AS {name}")
+    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({query})" if replaced else query
+
+
+def _copy_parts(
+    connection: DuckDBPyConnection,
+    query: str,
+    task: BlockingTask,
+    start: str,
+    columns: Sequence[str],
+    given: Mapping[str, Any],
+) -> None:
+    """Write files in directories of partitions, named as Spark names them."""
+    names = ", ".join(map(_quoted, columns))
+    with _place(connection, task) as root:
+        _copy(connection, query, root, {**given, "filename_pattern": f"{start}{{i}}"}, names)
+    if root == task.directory and os.path.isdir(root):
+        _rename(root, len(columns))
+
+
+def _copy(
+    connection: DuckDBPyConnection,
+    query: str,
+    where: str,
+    given: Mapping[str, Any],
+    partition_by: str = "",
+) -> None:
+    words = [f"{name} {_literal(value)}" for name, value in given.items()]
+    words += [f"PARTITION_BY ({partition_by})"] if partition_by else []
+    connection.execute(f"COPY ({query}) TO {_literal(where)} ({', '.join(words)})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    raise OptionError(f"copy option {value!r}: expected a text, a number, true or false")
+
+
+@contextmanager
+def _place(connection: DuckDBPyConnection, task: BlockingTask) -> Iterator[str]:
+    """Yield a local directory, or a URL of the task's filesystem."""
+    if "://" not in task.directory:
+        yield task.directory
+        return
+    files = _renaming(task.filesystem)
+    connection.register_filesystem(files)
+    try:
+        yield f"{files.protocol}://{_ROOT}"
+    finally:
+        connection.unregister_filesystem(files.protocol)
+
+
+def _renaming(files: Any) -> Any:
+    """Return a task's filesystem that names directories as Spark does."""
+    kind = type(files)
+
+    def strip(path: str) -> str:
+        folder, _, name = kind._strip_protocol(path).removeprefix(_ROOT).strip("/").rpartition("/")
+        parts = [_as_spark(part) for part in folder.split("/")] if folder else []
+        return "/".join([*parts, name])
+
+    files._strip_protocol = strip
+    return files
+
+
+def _rename(folder: str, depth: int) -> None:
+    """Give the directories of partitions Spark's names."""
+    with os.scandir(folder) as found:
+        directories = [entry.name for entry in found if entry.is_dir()]
+    for name in directories:
+        wanted = _as_spark(name)
+        if depth > 1:
+            _rename(os.path.join(folder, name), depth - 1)
+        if wanted != name:
+            os.rename(os.path.join(folder, name), os.path.join(folder, wanted))
+
+
+def _as_spark(name: str) -> str:
+    """Return ``column=value`` as Spark escapes it. DuckDB escapes it as a part of a URL."""
+    column, mark, value = name.partition("=")
+    if not mark or value == NULL:
+        return name
+    return f"{escaped(unquote(column))}={escaped(unquote(value))}"
