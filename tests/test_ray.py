@@ -176,7 +176,10 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     sink = Sink(tmp_path / "out", partition_cols="day")
     _armed(tmp_path, KILLS).write_datasink(sink)
 
-    assert len(list((tmp_path / "flags").iterdir())) == len(sink.report.tasks) == KILLS
+    died = len(list((tmp_path / "flags").iterdir()))
+    assert (
+        max(1, KILLS - 1) <= died <= len(sink.report.tasks) == KILLS
+    )  # the last may end too early
     assert values_of(tmp_path / "out", "id") == once(range(ROWS * KILLS))
     assert len(files(tmp_path / "out")) == GROUPS * KILLS
 

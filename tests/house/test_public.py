@@ -19,7 +19,7 @@ HEAVY = {
     *("typer", "uvloop"),
 }
 LOOP_THREAD = "asynccommit.runtime.loop_thread"
-ENGINES = {f"asynccommit.{name}" for name in ("arrow", "dask", "duckdb", "polars", "ray")}
+ENGINES = {f"asynccommit.{name}" for name in ("arrow", "daft", "dask", "duckdb", "polars", "ray")}
 BLOCKING = {"asynccommit.parallel", "asynccommit.spark", "asynccommit.sync", *ENGINES}
 
 

@@ -3,6 +3,7 @@
 PUBLIC = (
     "asynccommit",
     "asynccommit.arrow",
+    "asynccommit.daft",
     "asynccommit.dask",
     "asynccommit.duckdb",
     "asynccommit.engine",

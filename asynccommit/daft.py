@@ -1,0 +1,105 @@
+"""Daft: a DataFrame written as one job, by the native runner or on Ray.
+
+report = write_parquet(frame, "abfss://data@lake/flights", partition_cols=["day"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from asynccommit.api import OptionsLike, StorageOptions
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import Url
+from asynccommit.options.job import Mode
+from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.results import JobReport
+from asynccommit.tabular.names import check_columns, columns_of
+
+if TYPE_CHECKING:
+    from daft import DataFrame
+
+__all__ = ["write_csv", "write_parquet"]
+
+
+def write_parquet(
+    frame: DataFrame,
+    url: Url,
+    *,
+    compression: str = "snappy",
+    mode: Mode | str = Mode.APPEND,
+    partition_cols: str | Sequence[str] | None = None,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **file_options: Any,
+) -> JobReport:
+    """Write a DataFrame to Parquet files; commit once.
+
+    Args:
+        frame: the DataFrame.
+        url: the destination.
+        compression: of the files, as pyarrow takes it.
+        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
+            ``replace_partitions``.
+        partition_cols: the columns that are directories, named as Spark names them.
+        job_id: unique under the destination; a fresh one by default.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        file_options: further options of files, as ``pyarrow.dataset.ParquetFileFormat`` takes them.
+
+    Raises ``CommitError``, ``OptionError`` and errors of Daft.
+    """
+    job = {"job_id": job_id, "options": options, "storage_options": storage_options}
+    form = ("parquet", compression, file_options)
+    return _write(frame, url, partition_cols, form, mode, {**job, "committer": committer})
+
+
+def write_csv(
+    frame: DataFrame,
+    url: Url,
+    *,
+    mode: Mode | str = Mode.APPEND,
+    partition_cols: str | Sequence[str] | None = None,
+    job_id: str | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    **file_options: Any,
+) -> JobReport:
+    """Write a DataFrame to CSV files; commit once.
+
+    Takes and raises what ``write_parquet`` does; ``file_options`` are those of
+    ``pyarrow.dataset.CsvFileFormat``.
+    """
+    job = {"job_id": job_id, "options": options, "storage_options": storage_options}
+    form = ("csv", None, file_options)
+    return _write(frame, url, partition_cols, form, mode, {**job, "committer": committer})
+
+
+def _write(
+    frame: DataFrame,
+    url: Url,
+    partition_cols: str | Sequence[str] | None,
+    form: tuple[str, Any, dict[str, Any]],
+    mode: Mode | str,
+    job: dict[str, Any],
+) -> JobReport:
+    from asynccommit.tabular.arrow_files import ArrowFiles
+    from asynccommit.tabular.daft_sink import TaskSink
+
+    columns = columns_of(partition_cols)
+    check_columns(columns, frame.column_names)
+    files = ArrowFiles.of(columns, *form, use_threads=False)
+
+    def run(place: TaskPlace) -> list[TaskCommit]:
+        written = frame.write_sink(TaskSink(place, files)).to_pydict()
+        commits = TaskSink.commits(written)
+        if len({commit.task_id for commit in commits}) < len(commits):
+            raise OptionError("two tasks drew the same number, so nothing was written: run again")
+        return commits
+
+    return commit_tasks(url, run, mode=mode_named(mode), **job)

@@ -1,0 +1,151 @@
+"""Tables of every engine: modes, names, stores, and each engine reads those of the others."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from asynccommit import OptionError
+from asynccommit.errors import PreflightError
+from asynccommit.parallel import partition_directory
+from asynccommit.testing.pytest_plugin import adls_emulator_thread
+from tests.support.engine_programs import PROGRAM_ROWS, write_in_a_program
+from tests.support.engine_writers import READERS, WRITERS
+from tests.support.engines import VALUES, directories, files, once, values_of
+
+__all__ = ["adls_emulator_thread"]
+
+pytestmark = [
+    # The reader and the writer of Dask call pandas in a way that its newest version deprecates.
+    pytest.mark.filterwarnings("ignore:The inplace keyword"),
+    pytest.mark.timeout(180),
+]
+ENGINES = pytest.mark.parametrize("engine", sorted(WRITERS))
+KEYS = [VALUES[number % len(VALUES)] for number in range(12)]
+TABLE = pa.table({"k": pa.array(KEYS, pa.string()), "v": range(12)})
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect what pools leave here, and not on the event loop, which may not block."""
+    yield
+    gc.collect()
+
+
+@ENGINES
+def test_directories_are_those_of_spark(tmp_path: Path, engine: str) -> None:
+    """A text that is hard to name a directory by is escaped as Spark escapes it."""
+    report = WRITERS[engine](TABLE, tmp_path / "out", by=["k"])
+
+    assert directories(tmp_path / "out") == {partition_directory({"k": value}) for value in VALUES}
+    assert values_of(tmp_path / "out", "v") == once(range(12))
+    assert report.files == len(files(tmp_path / "out"))
+
+
+@ENGINES
+def test_modes_of_a_second_write(tmp_path: Path, engine: str) -> None:
+    """Appended files have other names; the other modes replace, or refuse."""
+    dest, write = tmp_path / "out", WRITERS[engine]
+    write(TABLE, dest, by=["k"])
+    write(TABLE, dest, by=["k"])
+    assert values_of(dest, "v") == once([*range(12), *range(12)])
+
+    with pytest.raises(PreflightError):
+        write(TABLE, dest, by=["k"], mode="fail")
+    plain = pa.table({"k": ["plain"], "v": [99]})
+    write(plain, dest, by=["k"], mode="replace_partitions")
+    left = [v for v in range(12) if KEYS[v] != "plain"]
+    assert values_of(dest, "v") == once([*left, *left, 99])
+
+    write(plain, dest, mode="overwrite")
+    assert values_of(dest, "v") == once([99])
+    assert directories(dest) == {"."}
+
+
+@pytest.mark.parametrize("engine", sorted({*WRITERS} - {"pandas"}))
+def test_invalid_columns_are_refused(tmp_path: Path, engine: str) -> None:
+    """The error names the column, and nothing is written."""
+    for by, text in ((["none"], "no column 'none'"), (["k", "v"], "all columns")):
+        with pytest.raises(OptionError, match=text):
+            WRITERS[engine](TABLE, tmp_path / "out", by=by)
+
+    assert not (tmp_path / "out").exists() or files(tmp_path / "out") == []
+
+
+TYPED: dict[str, Any] = {
+    "integer": pa.array([1, None, 30], pa.int32()),
+    "bool": pa.array([True, None, False]),
+    "date": pa.array([date(2026, 1, 2), None, date(1, 1, 1)]),
+    "moment": pa.array(
+        [datetime(2026, 1, 2, 3, 4, 5), None, datetime(2026, 1, 2, 3, 4, 5, 500000)]
+    ),
+    "decimal": pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(9, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(TYPED))
+@pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "polars"])
+@pytest.mark.rotate("kind", keep=2)
+def test_values_are_named_as_spark_names_them(tmp_path: Path, engine: str, kind: str) -> None:
+    """Each type of a partition column has the text that Spark casts it to."""
+    table = pa.table({"k": TYPED[kind], "v": range(3)})
+    WRITERS[engine](table, tmp_path / "out", by=["k"])
+
+    wanted = {partition_directory({"k": value}) for value in TYPED[kind].to_pylist()}
+    assert directories(tmp_path / "out") == wanted
+
+
+@ENGINES
+@pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
+@pytest.mark.rotate("by")
+def test_an_account_takes_a_table(adls_emulator_thread: Any, engine: str, by: Any) -> None:
+    """On a store without local files, an engine writes through the task's filesystem."""
+    emulator = adls_emulator_thread
+    emulator.do(lambda running: running.model.create_filesystem("data"))
+    report = WRITERS[engine](
+        TABLE,
+        f"abfs://data@{emulator.account}.dfs.core.windows.net/out",
+        by=by,
+        storage_options={"connection_string": emulator.connection_string},
+    )
+    listing = emulator.do(lambda running: running.model.list("data", "out", recursive=True))
+    found = [name for name, node in listing.entries if name.endswith(".parquet")]
+
+    assert report.files == len(found)
+    wanted = {f"out/{partition_directory({'k': value})}" for value in VALUES} if by else {"out"}
+    assert {name.rpartition("/")[0] for name in found} == wanted
+
+
+@pytest.mark.parametrize("writer", sorted(WRITERS))
+@pytest.mark.parametrize("reader", sorted(READERS))
+@pytest.mark.rotate("reader", keep=2)
+def test_each_engine_reads_each_table(tmp_path: Path, writer: str, reader: str) -> None:
+    """Rows and partitions are the same, whoever has written them."""
+    WRITERS[writer](TABLE, tmp_path / "out", by=["k"])
+    found = READERS[reader](tmp_path / "out", pa.string()).select(["k", "v"]).to_pylist()
+
+    wanted = {(value or None, number) for number, value in enumerate(KEYS)}
+    assert {(row["k"] or None, row["v"]) for row in found} == wanted
+    assert len(found) == 12
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "polars"])
+def test_a_killed_program_leaves_a_part_only_without_us(tmp_path: Path, engine: str) -> None:
+    """Readers see files of an engine's own write that died; of ours they see all or nothing."""
+    own, ours = tmp_path / "own", tmp_path / "ours"
+
+    assert write_in_a_program(engine, "own", own, tmp_path / "flag-own") == "killed"
+    assert write_in_a_program(engine, "ours", ours, tmp_path / "flag-ours") == "killed"
+    assert files(own) != []
+    assert files(ours) == []
+
+    assert write_in_a_program(engine, "ours", ours, tmp_path / "flag-ours") == "done"
+    assert values_of(ours, "v") == once(range(PROGRAM_ROWS))
