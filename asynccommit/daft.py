@@ -93,7 +93,7 @@ def _write(
 
     columns = columns_of(partition_cols)
     check_columns(columns, frame.column_names)
-    files = ArrowFiles.of(columns, *form, use_threads=False)
+    files = ArrowFiles.of(columns, *form)
 
     def run(place: TaskPlace) -> list[TaskCommit]:
         written = frame.write_sink(TaskSink(place, files)).to_pydict()

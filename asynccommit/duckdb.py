@@ -212,7 +212,10 @@ def _rename(folder: str, depth: int) -> None:
 
 
 def _as_spark(name: str) -> str:
-    """Return ``column=value`` as Spark escapes it. DuckDB escapes it as a part of a URL."""
+    """Return ``column=value`` as Spark escapes it.
+
+    DuckDB escapes it as a part of a URL.
+    """
     column, mark, value = name.partition("=")
     if not mark or value == NULL:
         return name

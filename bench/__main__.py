@@ -18,6 +18,7 @@ from typing import Any
 from bench import (
     adls,
     bulk,
+    engines,
     gcs,
     goals,
     local,
@@ -49,6 +50,7 @@ PARTS = (
     "sink",
     "source",
     "write",
+    "engines",
 )
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
@@ -56,6 +58,7 @@ ROWS = {
     **{f"s3-{row}": ("s3", row) for row in s3.ROWS},
     **{f"bulk-{row}": ("bulk", row) for row in bulk.ROWS},
     **{f"sink-{row}": ("sink", row) for row in sink.ROWS},
+    **{f"engines-{row}": ("engines", row) for row in engines.ROWS},
 }
 """Name of one row alone -> its part, and its name there."""
 _ALIASES = {"goals": goals.PARTS}
@@ -90,6 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
         ),
         "source": lambda: source.run(quick=asked.quick, folder=asked.folder, say=_say),
         "write": lambda: write.run(quick=asked.quick, say=_say),
+        "engines": lambda: engines.run(
+            parts["engines"] or engines.ROWS, quick=asked.quick, folder=asked.folder, say=_say
+        ),
     }
     for part in parts:
         result[part] = runs[part]()
@@ -117,6 +123,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "sink": sink_table.lines,
     "source": source_table.lines,
     "write": write.lines,
+    "engines": engines.lines,
 }
 
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import io
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
-from asynccommit import OptionError
+from asynccommit import OptionError, open_store, sync
+from asynccommit.engine import list_tree
 from asynccommit.errors import PreflightError
-from asynccommit.parallel import partition_directory
-from asynccommit.testing.pytest_plugin import adls_emulator_thread
+from asynccommit.parallel import TaskPlace, partition_directory
+from asynccommit.tabular.arrow_files import ArrowFiles
+from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
 from tests.support.engine_programs import PROGRAM_ROWS, write_in_a_program
 from tests.support.engine_writers import READERS, WRITERS
 from tests.support.engines import VALUES, directories, files, once, values_of
+from tests.support.s3_servers import moto_url, new_bucket, options
+from tests.support.spark import ENVIRONMENT
 
-__all__ = ["adls_emulator_thread"]
+__all__ = ["adls_emulator_thread", "gcs_emulator_thread", "moto_url"]
 
 pytestmark = [
     # The reader and the writer of Dask call pandas in a way that its newest version deprecates.
@@ -102,25 +114,69 @@ def test_values_are_named_as_spark_names_them(tmp_path: Path, engine: str, kind:
     assert directories(tmp_path / "out") == wanted
 
 
+@pytest.fixture(params=["adls", "gcs", "s3"])
+def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """Return the URL of a destination on a store without local files, and its options."""
+    if request.param == "s3":
+        server = request.getfixturevalue("moto_url")
+        return f"s3://{new_bucket(server)}/out", options(server)
+    emulator = request.getfixturevalue(f"{request.param}_emulator_thread")
+    if request.param == "gcs":
+        emulator.do(lambda running: running.service.create_bucket("data"))
+        return "gs://data/out", {"endpoint_url": emulator.endpoint, "token": "anon"}
+    emulator.do(lambda running: running.model.create_filesystem("data"))
+    url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
+    return url, {"connection_string": emulator.connection_string}
+
+
+def _read(url: str, storage: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables below a destination of any store, by their names."""
+    sync.wait_for_cleanup(30)
+
+    async def read() -> dict[str, Any]:
+        async with open_store(url, storage_options=storage) as store:
+            found = [each async for each in list_tree(store, "/out") if not each.is_dir]
+            names = [each.path for each in found if each.path.endswith(".parquet")]
+            return {
+                name.removeprefix("/out/"): parquet.read_table(
+                    io.BytesIO(await store.get(name, 1 << 20))
+                )
+                for name in names
+            }
+
+    return asyncio.run(read())
+
+
 @ENGINES
 @pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
-@pytest.mark.rotate("by")
-def test_an_account_takes_a_table(adls_emulator_thread: Any, engine: str, by: Any) -> None:
+@pytest.mark.rotate("by", "place")
+def test_any_store_takes_a_table(place: Any, engine: str, by: Any) -> None:
     """On a store without local files, an engine writes through the task's filesystem."""
-    emulator = adls_emulator_thread
-    emulator.do(lambda running: running.model.create_filesystem("data"))
-    report = WRITERS[engine](
-        TABLE,
-        f"abfs://data@{emulator.account}.dfs.core.windows.net/out",
-        by=by,
-        storage_options={"connection_string": emulator.connection_string},
-    )
-    listing = emulator.do(lambda running: running.model.list("data", "out", recursive=True))
-    found = [name for name, node in listing.entries if name.endswith(".parquet")]
+    url, storage = place
+    report = WRITERS[engine](TABLE, url, by=by, storage_options=storage)
+    found = _read(url, storage)
 
+    folders = {partition_directory({"k": value}) for value in VALUES} if by else {""}
+    assert {name.rpartition("/")[0] for name in found} == folders
     assert report.files == len(found)
-    wanted = {f"out/{partition_directory({'k': value})}" for value in VALUES} if by else {"out"}
-    assert {name.rpartition("/")[0] for name in found} == wanted
+    assert sorted(v for table in found.values() for v in table["v"].to_pylist()) == [*range(12)]
+
+
+@pytest.mark.rotate("place")
+def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
+    """As after a worker's death: the attempt whose message was accepted is there, on any store."""
+    url, storage = place
+    with sync.job(url, storage_options=storage) as job:
+        at = TaskPlace(url, job.job_id, storage_options=storage)
+        written = ArrowFiles(("k",))
+        tables = [pa.table({"k": [key], "v": [1]}) for key in ("first", "second")]
+        commits = [
+            at.run(0, partial(written.write, number=0, job_id=job.job_id, data=table))
+            for table in tables
+        ]
+        job.accept(commits[1])
+
+    assert {name.rpartition("/")[0] for name in _read(url, storage)} == {"k=second"}
 
 
 @pytest.mark.parametrize("writer", sorted(WRITERS))
@@ -134,6 +190,51 @@ def test_each_engine_reads_each_table(tmp_path: Path, writer: str, reader: str) 
     wanted = {(value or None, number) for number, value in enumerate(KEYS)}
     assert {(row["k"] or None, row["v"]) for row in found} == wanted
     assert len(found) == 12
+
+
+SPARK = """
+import json, sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+for table in sys.argv[1:]:
+    rows = spark.read.schema("k string, v long").parquet(table).collect()
+    print("rows", json.dumps(sorted([row.v, row.k] for row in rows)))
+spark.range(12).selectExpr(
+    "id as v", f"element_at(array({', '.join(map(repr, VALUES_TO_WRITE))}), int(id % 6) + 1) as k"
+).write.partitionBy("k").parquet(OUT)
+spark.stop()
+"""
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_reads_each_table_and_each_engine_reads_its(tmp_path: Path) -> None:
+    """Spark reads the rows that each engine wrote, and each engine those of Spark."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    for engine, write in WRITERS.items():
+        write(TABLE, tmp_path / engine, by=["k"])
+    values = [value for value in VALUES if value is not None]
+    program = f"VALUES_TO_WRITE, OUT = {[*values, 'more']!r}, {str(tmp_path / 'spark')!r}\n{SPARK}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *(str(tmp_path / engine) for engine in WRITERS)],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("rows")]
+    wanted = sorted([number, value or None] for number, value in enumerate(KEYS))
+    assert found == [wanted] * len(WRITERS)
+    ours = [*values, "more"]
+    for read in READERS.values():
+        rows = read(tmp_path / "spark", pa.string()).to_pylist()
+        assert {(row["v"], row["k"] or None) for row in rows} == {
+            (number, ours[number % 6] or None) for number in range(12)
+        }
 
 
 @pytest.mark.full

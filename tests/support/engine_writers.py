@@ -54,13 +54,8 @@ def by_dask(table: Any, url: Any, **given: Any) -> JobReport:
     """Write by Dask, in two partitions."""
     import dask.dataframe as dd
 
-    types = {pa.string(): "string[pyarrow]"}
-    import pandas as pd
-
-    frame = table.to_pandas(
-        types_mapper=lambda kind: pd.ArrowDtype(kind) if kind in types else None
-    )
-    parts = dd.from_pandas(frame, npartitions=2)
+    from_pandas: Any = dd.from_pandas
+    parts = from_pandas(table.to_pandas(), npartitions=2)
     given = {"partition_on": given.pop("by", None), "write_index": False, **given}
     report: JobReport = dask.to_parquet(parts, url, **given)
     return report
