@@ -51,6 +51,7 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
+@pytest.mark.sample(3)
 @ENGINES
 def test_directories_are_those_of_spark(tmp_path: Path, engine: str) -> None:
     """A text that is hard to name a directory by is escaped as Spark escapes it."""
@@ -61,6 +62,7 @@ def test_directories_are_those_of_spark(tmp_path: Path, engine: str) -> None:
     assert report.files == len(files(tmp_path / "out"))
 
 
+@pytest.mark.sample(2)
 @ENGINES
 def test_modes_of_a_second_write(tmp_path: Path, engine: str) -> None:
     """Appended files have other names; the other modes replace, or refuse."""
@@ -104,7 +106,7 @@ TYPED: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", sorted(TYPED))
 @pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "polars"])
-@pytest.mark.rotate("kind", keep=2)
+@pytest.mark.sample(3)
 def test_values_are_named_as_spark_names_them(tmp_path: Path, engine: str, kind: str) -> None:
     """Each type of a partition column has the text that Spark casts it to."""
     table = pa.table({"k": TYPED[kind], "v": range(3)})
@@ -149,7 +151,7 @@ def _read(url: str, storage: dict[str, Any]) -> dict[str, Any]:
 
 @ENGINES
 @pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
-@pytest.mark.rotate("by", "place")
+@pytest.mark.sample(3)
 def test_any_store_takes_a_table(place: Any, engine: str, by: Any) -> None:
     """On a store without local files, an engine writes through the task's filesystem."""
     url, storage = place
@@ -162,7 +164,7 @@ def test_any_store_takes_a_table(place: Any, engine: str, by: Any) -> None:
     assert sorted(v for table in found.values() for v in table["v"].to_pylist()) == [*range(12)]
 
 
-@pytest.mark.rotate("place")
+@pytest.mark.sample(1)
 def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
     """As after a worker's death: the attempt whose message was accepted is there, on any store."""
     url, storage = place
@@ -181,7 +183,7 @@ def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
 
 @pytest.mark.parametrize("writer", sorted(WRITERS))
 @pytest.mark.parametrize("reader", sorted(READERS))
-@pytest.mark.rotate("reader", keep=2)
+@pytest.mark.sample(6)
 def test_each_engine_reads_each_table(tmp_path: Path, writer: str, reader: str) -> None:
     """Rows and partitions are the same, whoever has written them."""
     WRITERS[writer](TABLE, tmp_path / "out", by=["k"])

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_PATIENCE = 240.0  # seconds
 
 OPTIONS = """
 OPTIONS = {
@@ -84,7 +85,10 @@ def _run(program: str, dest: Path, moment: str, *arguments: str) -> str:
             while child.poll() is None and not any(dest.glob(moment)):
                 time.sleep(0.002)
             child.send_signal(signal.SIGKILL)
-        printed, _ = child.communicate(timeout=120)
+        try:
+            printed, _ = child.communicate(timeout=_PATIENCE)
+        finally:
+            child.kill()
     if child.returncode == -signal.SIGKILL:
         return "killed"
     return "done" if child.returncode == 0 else f"failed: {printed[-2000:]}"
