@@ -17,8 +17,7 @@ from asynccommit.stores.registry import STORES
 
 T = TypeVar("T")
 
-# Spark's own committers know HDFS: there this package commits only what it is asked to.
-_SCHEMES = tuple(scheme for scheme in STORES if scheme not in ("hdfs", "viewfs"))
+_SCHEMES = (*STORES, "*")
 
 __all__ = [
     "configure",
@@ -57,8 +56,9 @@ def configure(
         target: ``SparkSession.builder``, or a classic session.
         unsupported_scheme: what a write to a scheme without a store does: ``"delegate"`` leaves it
             to Spark's own protocol with a warning, ``"refuse"`` fails it.
-        schemes: the schemes to commit here; by default all that have a store, except ``hdfs`` and
-            ``viewfs``.
+        schemes: the schemes to commit here. ``"*"`` is any whose filesystem the session can open
+            and whose renames are atomic; it works through the JVM. By default that, and all that
+            have a store.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.

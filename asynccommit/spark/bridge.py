@@ -38,6 +38,8 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
+from asynccommit.spark.hadoop_store.opening import prepare
+from asynccommit.stores.elsewhere import STORE_OPTION
 from asynccommit.stores.urls import Address, decode_uri
 
 log = logging.getLogger("asynccommit.spark")
@@ -52,7 +54,12 @@ storage_options: dict[str, Any] = {}
 """Store options in addition to those of the session's configuration, such as credentials."""
 
 JOB_ID_SOURCE = "spark.sql.sources.writeJobUUID"
-OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit.progress")
+OWN_KEYS = (
+    "asynccommit.schemes",
+    "asynccommit.unsupportedScheme",
+    "asynccommit.progress",
+    STORE_OPTION,
+)
 """Options that this bridge uses itself and does not pass to a commit."""
 
 _REMEMBERED = 100
@@ -69,6 +76,7 @@ def commit(request: Mapping[str, Any]) -> JobReport:
 
     Raises ``CommitError``, ``OptionError``.
     """
+    _look_ahead(request)
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
     mode, overwrite = _replaced(request)
     early: Early[JobReport] = Early()
@@ -137,6 +145,7 @@ def check(request: Mapping[str, Any]) -> None:
     ``UnfinishedError`` if commits of other jobs were interrupted at this destination,
     ``CommittedError`` if the job with this key is committed.
     """
+    _look_ahead(request)
     mode, overwrite = _replaced(request)
     submit(_check(request, mode, overwrite))
 
@@ -180,6 +189,7 @@ def abort(request: Mapping[str, Any]) -> None:
 
     Raises ``AsyncCommitError``.
     """
+    _look_ahead(request)
     submit(_abort(request))
 
 
@@ -196,6 +206,7 @@ def clear(request: Mapping[str, Any]) -> None:
 
     Raises ``AsyncCommitError``.
     """
+    _look_ahead(request)
     submit(_clear(request))
 
 
@@ -205,6 +216,11 @@ async def _clear(request: Mapping[str, Any]) -> None:
             committer,
             lambda job: _committer({**request, "jobId": job.job_id, "attempt": job.attempt}),
         )
+
+
+def _look_ahead(request: Mapping[str, Any]) -> None:
+    """Ask the JVM about its filesystem, if the store of the request works through it."""
+    prepare(decode_uri(request["dest"]), storage_of(request))
 
 
 def _key(request: Mapping[str, Any]) -> str:
@@ -255,7 +271,13 @@ def host_for(request: Mapping[str, Any]) -> Host:
 
 def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the store options: the session's, and those kept in Python only."""
-    return {**request.get("storage", {}), **storage_options}
+    return {**request.get("storage", {}), **store_of(request["conf"]), **storage_options}
+
+
+def store_of(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the storage option that names the store, if a session's settings have it."""
+    found = [text for key, text in sorted(conf.items()) if bare(key) == STORE_OPTION]
+    return {STORE_OPTION: found[-1]} if found else {}
 
 
 def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:

@@ -22,6 +22,8 @@ from asynccommit.options.checked import PATH, checked
 from asynccommit.options.job import Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.spark import bridge, sessions
+from asynccommit.spark.hadoop_store.opening import prepare
+from asynccommit.stores.urls import parse_url
 
 
 @checked
@@ -141,10 +143,13 @@ class _TableAccess:
         session = spark or _active()
         if session is None:
             return cls(_absolute(path), {}, dict(bridge.storage_options))
-        conf, storage = sessions.settings_of(session)
-        conf = sessions.with_staging(session, conf)
         url = path if _has_scheme(path) else sessions.qualified(session, path)
-        return cls(url, conf, {**storage, **bridge.storage_options})
+        address = parse_url(url)
+        conf, storage = sessions.settings_of(session, address.scheme)
+        conf = sessions.with_staging(session, conf)
+        options = {**storage, **bridge.store_of(conf), **bridge.storage_options}
+        prepare(address, options)
+        return cls(url, conf, options)
 
     @property
     def options(self) -> Options:

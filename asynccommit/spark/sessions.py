@@ -14,6 +14,7 @@ from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import Options, OptionWarning, bare
 from asynccommit.spark.bridge import BRIDGE, OWN_KEYS, options_of
 from asynccommit.spark.callback import leave
+from asynccommit.spark.hadoop_store.opening import register_files
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
@@ -25,6 +26,11 @@ _COMMITS = (
     r"(spark\.)?asynccommit)\."
 )
 _STORES = r"^(fs\.azure|fs\.gs|fs\.s3a|google\.cloud)\."
+_HDFS = (  # as in Keys.java
+    r"^(dfs\.client\.|dfs\.ha\.|dfs\.namenode\.rpc-address|dfs\.nameservices|dfs\.data\.transfer\.|"
+    r"dfs\.encrypt\.data\.transfer|fs\.defaultFS|fs\.permissions\.|fs\.viewfs\.|"
+    r"hadoop\.rpc\.protection|hadoop\.security\.authentication)"
+)
 _STAGING = "fs.s3a.committer.staging.tmp.path"
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
@@ -143,6 +149,7 @@ def register(session: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
         answer: answers the JVM's requests.
     """
     leave(session.sparkContext._gateway, CALLBACK, answer)
+    register_files(session)
     properties = session._jvm.java.lang.System.getProperties()
     if sys.executable:  # used after this process has died; see Undo.java
         properties.put(PYTHON, sys.executable)
@@ -160,10 +167,11 @@ def check_conf(conf: Mapping[str, str]) -> None:
     Options.from_conf({key: text for key, text in conf.items() if bare(key) not in OWN_KEYS})
 
 
-def settings_of(session: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """Return a session's settings for commits and stores."""
+def settings_of(session: Any, scheme: str = "") -> tuple[dict[str, str], dict[str, str]]:
+    """Return a session's settings for commits, and for the store of a scheme."""
     conf = session._jsparkSession.sessionState().newHadoopConf()
-    return _set_by_user(conf, _COMMITS), _set_by_user(conf, _STORES)
+    stores = _HDFS if scheme in ("hdfs", "viewfs") else _STORES
+    return _set_by_user(conf, _COMMITS), _set_by_user(conf, stores)
 
 
 def qualified(session: Any, path: str) -> str:

@@ -23,6 +23,7 @@ from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS
 from asynccommit.redact import redact
 from asynccommit.stores.base import Store
 from asynccommit.stores.clients import with_client
+from asynccommit.stores.elsewhere import STORE_OPTION, opener_for
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
 from asynccommit.stores.policies.funnel import Wrapped
@@ -106,8 +107,10 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
         OptionError: an option is invalid.
         UnsupportedError: there is no store for the scheme.
     """
-    made = _store_class(address.scheme)
-    store = wrap(made(address, with_client(settings.options)), settings)
+    options = with_client(settings.options)
+    made = opener_for(address, options, address.scheme in STORES) or _store_class(address.scheme)
+    own = {name: value for name, value in options.items() if name != STORE_OPTION}
+    store = wrap(made(address, own), settings)
     store.address = address
     return store
 
@@ -176,8 +179,9 @@ def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
             raise UnsupportedError(f"{scheme}: {_GONE[scheme]}") from None
         raise UnsupportedError(
             f"no store for {scheme}: URLs; supported schemes: {', '.join(sorted(STORES))}. "
-            f"Mount {scheme}: as a directory and use its path, or use the committer of the "
-            f"{scheme}: connector."
+            f"Mount {scheme}: as a directory and use its path, use the committer of the "
+            f"{scheme}: connector, or, if Hadoop has a class for it, call asynccommit.spark in a "
+            "Spark session."
         ) from None
     found: Callable[[Address, Mapping[str, Any]], Store] = getattr(import_module(module), name)
     return found

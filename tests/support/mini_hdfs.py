@@ -12,6 +12,7 @@ from typing import Any
 
 from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version
 from asynccommit.errors import UnsupportedError
+from asynccommit.spark.jars import compiled_jar, installed_spark
 from tests.support.hadoop import Hadoop, jars, java_command
 
 _HDFS = "org.apache.hadoop.hdfs"
@@ -113,7 +114,8 @@ def start_mini_hdfs(folder: Path, *options: str, pair: bool = False) -> Iterator
 
     With ``pair`` there are two NameNodes, of which the first one is active.
     """
-    classpath = f"{minicluster_jar()}{os.pathsep}{jars()}"
+    ours = compiled_jar(installed_spark())
+    classpath = os.pathsep.join((str(minicluster_jar()), ours, str(jars())))
     with Hadoop.start("-cp", classpath, *options) as hadoop:
         builder = hadoop.new(
             f"{_HDFS}.MiniDFSCluster.Builder",

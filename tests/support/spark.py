@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from asynccommit.spark.hadoop_store.store import HadoopStore
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.hdfs.store import HdfsStore
@@ -227,8 +228,9 @@ def after_renames(count: int, action: Callable[[], object], like: str = "/tasks/
         action: called once, in a thread; killing this process is the usual one.
         like: renames of paths without this do not count.
     """
+    stores = (LocalStore, AdlsStore, GcsStore, HdfsStore, HadoopStore)
     counter = _Renames(count, action, like)
-    for store in (LocalStore, AdlsStore, GcsStore, HdfsStore):
+    for store in stores:
         store.rename = counter.around(store.rename)  # type: ignore[method-assign]
 
 

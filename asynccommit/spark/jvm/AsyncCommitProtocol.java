@@ -236,19 +236,29 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     if (ours != null) {
       return;
     }
-    String scheme = fs == null ? null : fs.getUri().getScheme();
     SQLConf conf = SQLConf.get();
-    String known = Keys.schemes(conf);
-    boolean supported = Keys.isSupported(conf, scheme);
-    if (!supported && "refuse".equals(conf.getConfString(Keys.UNSUPPORTED, "delegate"))) {
-      throw Driver.refusal(
-          "asynccommit: there is no store for " + path + " (only for " + known + "): set "
-              + Keys.UNSUPPORTED + "=delegate to write it with Spark's own commit protocol");
-    }
-    if (!supported && WARNED.add(String.valueOf(scheme))) {
-      LOG.warn("asynccommit has no store for {} (only for {}): Spark's own commit protocol writes it",
-          path, known);
+    boolean supported = fs != null && path != null && Keys.isSupported(conf, fs, new Path(path));
+    if (!supported) {
+      delegate(fs, conf);
     }
     ours = Boolean.valueOf(supported);
+  }
+
+  /** Leaves the write to Spark with a warning, or refuses it. */
+  private void delegate(FileSystem fs, SQLConf conf) throws Exception {
+    String scheme = fs == null ? null : fs.getUri().getScheme();
+    String why = null;
+    if (fs != null && path != null && Keys.isNamed(conf, "*")) {
+      why = Filesystems.refusal(fs, new Path(path));
+    }
+    String known = why == null ? "only for " + Keys.schemes(conf) : why;
+    if ("refuse".equals(conf.getConfString(Keys.UNSUPPORTED, "delegate"))) {
+      throw Driver.refusal(
+          "asynccommit: there is no store for " + path + " (" + known + "): set "
+              + Keys.UNSUPPORTED + "=delegate to write it with Spark's own commit protocol");
+    }
+    if (WARNED.add(String.valueOf(scheme))) {
+      LOG.warn("asynccommit has no store for {} ({}): Spark's own commit protocol writes it", path, known);
+    }
   }
 }

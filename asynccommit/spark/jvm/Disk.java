@@ -11,10 +11,8 @@ import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.IOUtils;
 
@@ -26,7 +24,7 @@ final class Disk {
   final FileSystem fs;
   private final Configuration conf;
   final boolean local;
-  private final boolean hdfs;
+  private final boolean known; // of a scheme whose store in Python has etags of the service
 
   /** Whether a file needs no directory, and is there as a whole or not at all. */
   final boolean objects;
@@ -36,7 +34,7 @@ final class Disk {
     this.conf = conf;
     String scheme = fs.getUri().getScheme();
     this.local = "file".equals(scheme);
-    this.hdfs = "hdfs".equals(scheme) || "viewfs".equals(scheme);
+    this.known = "gs".equals(scheme) || scheme.startsWith("abfs");
     this.objects = "gs".equals(fs.getUri().getScheme());
   }
 
@@ -185,8 +183,7 @@ final class Disk {
       out.close();
     }
     if (replaces) { // FileSystem.rename would refuse
-      FileContext.getFileContext(fs.getUri(), conf)
-          .rename(temp, path, new Options.Rename[] {Options.Rename.OVERWRITE});
+      new Renames(fs).rename(temp, path, true);
     } else if (!fs.rename(temp, path)) {
       throw new IOException("cannot rename " + temp + " to " + path);
     }
@@ -227,11 +224,14 @@ final class Disk {
     if (local) {
       return LocalFiles.etag(status.getPath());
     }
-    if (hdfs) { // as Python's store makes it
+    if (status instanceof EtagSource) {
+      return ((EtagSource) status).getEtag();
+    }
+    if (!known) { // as Python's stores make it
       String time = Long.toHexString(status.getModificationTime());
       return time + "-" + Long.toHexString(status.getLen());
     }
-    return status instanceof EtagSource ? ((EtagSource) status).getEtag() : null;
+    return null;
   }
 
   /** Has a new directory outlive a power cut, with those above it down from {@code top}. */

@@ -71,7 +71,7 @@ abstract class JobSide {
 
   /** Returns the storage options, and what the driver's client has found out about the account. */
   private Map storage(Configuration conf) {
-    Map options = Keys.storageOptions(conf);
+    Map options = Keys.storageOptions(conf, layout.dest);
     try {
       String scheme = working.fs.getUri().getScheme();
       if (scheme.startsWith("abfs") && working.fs.hasPathCapability(layout.dest, Keys.DIRECTORIES)) {

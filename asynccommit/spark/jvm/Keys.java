@@ -1,9 +1,12 @@
 package org.asynccommit.spark;
 
+import java.io.IOException;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** The names that the Java and the Python side agree on, and the options that a user has set. */
@@ -14,7 +17,10 @@ final class Keys {
   /** Where the Python side leaves its callback; see {@link Callback}. */
   static final String CALLBACK = "asynccommit.spark.callback";
 
-  /** Schemes that Python commits, with commas between. */
+  /** Where the Python side leaves {@link Filesystems}. */
+  static final String FILES = "asynccommit.spark.files";
+
+  /** Schemes that Python commits, with commas between; {@code *} is any that this JVM can open. */
   static final String SCHEMES = "spark.asynccommit.schemes";
 
   /** What to do with any other scheme: {@code delegate} to Spark's own protocol or {@code refuse}. */
@@ -42,6 +48,13 @@ final class Keys {
 
   private static final String[] STORAGE = {"fs.azure.", "fs.gs.", "fs.s3a.", "google.cloud."};
 
+  // For HDFS only: others would refuse these.
+  private static final String[] HDFS = {
+    "dfs.client.", "dfs.ha.", "dfs.namenode.rpc-address", "dfs.nameservices", "dfs.data.transfer.",
+    "dfs.encrypt.data.transfer", "fs.defaultFS", "fs.permissions.", "fs.viewfs.",
+    "hadoop.rpc.protection", "hadoop.security.authentication"
+  };
+
   /** Whether a commit that another process continues may lead out of its destination. */
   static final String OUTSIDE = "spark.asynccommit.resume.outside";
 
@@ -63,9 +76,16 @@ final class Keys {
     return conf.getConfString(SCHEMES, "file");
   }
 
-  /** Whether Python commits what is written to a scheme. */
-  static boolean isSupported(SQLConf conf, String scheme) {
-    return scheme != null && ("," + schemes(conf) + ",").contains("," + scheme + ",");
+  /** Whether Python commits what is written to a filesystem. */
+  static boolean isSupported(SQLConf conf, FileSystem fs, Path path) throws IOException {
+    return fs != null
+        && (isNamed(conf, fs.getUri().getScheme())
+            || (isNamed(conf, "*") && Filesystems.refusal(fs, path) == null));
+  }
+
+  /** Whether the schemes that Python commits name this one. */
+  static boolean isNamed(SQLConf conf, String scheme) {
+    return ("," + schemes(conf) + ",").contains("," + scheme + ",");
   }
 
   /** Returns the user's name for what a job does, null if there is none. */
@@ -74,8 +94,10 @@ final class Keys {
   }
 
   /** Returns what the user has set for the stores, credentials among it: never to be logged. */
-  static Map storageOptions(Configuration conf) {
-    return options(conf, STORAGE);
+  static Map storageOptions(Configuration conf, Path dest) {
+    String scheme = dest.toUri().getScheme();
+    boolean hdfs = "hdfs".equals(scheme) || "viewfs".equals(scheme);
+    return options(conf, hdfs ? HDFS : STORAGE);
   }
 
   /** Returns the options of our families that are neither Hadoop's nor Spark's defaults. */

@@ -43,7 +43,7 @@ final class Leftovers {
           SessionState$.MODULE$.newHadoopConf(SparkContext.getOrCreate().hadoopConfiguration(), session);
       FileSystem fs = new Path(path).getFileSystem(conf);
       Path dest = fs.makeQualified(new Path(path));
-      if (isForeign(dest, session) || Callback.ofPython() == null) {
+      if (isForeign(fs, dest, session) || Callback.ofPython() == null) {
         return false;
       }
       if (!isThere(fs, new Path(dest, "_temporary"))) {
@@ -52,6 +52,7 @@ final class Leftovers {
       if (!isTemporaryOnly(fs, dest)) {
         return false;
       }
+      Filesystems.share(fs, new Path(dest, "_temporary"));
       Map request = new LinkedHashMap();
       request.put("version", Integer.valueOf(1));
       request.put("what", "clear");
@@ -59,7 +60,7 @@ final class Leftovers {
       request.put("jobId", jobId);
       request.put("attempt", Integer.valueOf(0));
       request.put("conf", Keys.userOptions(conf));
-      request.put("storage", Keys.storageOptions(conf));
+      request.put("storage", Keys.storageOptions(conf, dest));
       Driver.ask(request);
     } catch (Exception e) {
       LOG.warn("What a killed job may have left in {} stays there: {}", path, e.getMessage());
@@ -67,9 +68,9 @@ final class Leftovers {
     return false;
   }
 
-  private static boolean isForeign(Path dest, SQLConf session) {
+  private static boolean isForeign(FileSystem fs, Path dest, SQLConf session) throws IOException {
     String scheme = dest.toUri().getScheme();
-    return !Keys.isSupported(session, scheme) || "s3a".equals(scheme) || "s3".equals(scheme);
+    return !Keys.isSupported(session, fs, dest) || "s3a".equals(scheme) || "s3".equals(scheme);
   }
 
   private static boolean isThere(FileSystem fs, Path path) throws IOException {

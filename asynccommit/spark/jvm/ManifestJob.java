@@ -39,6 +39,7 @@ final class ManifestJob extends JobSide {
         disk.mkdirs(layout.madeDest);
       }
       disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
+      Filesystems.share(disk.fs, layout.attemptDir);
       Driver.ask(request("check", overwrite, dynamic, conf));
     } catch (Driver.Taken e) {
       throw e;

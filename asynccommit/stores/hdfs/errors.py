@@ -102,7 +102,7 @@ class HdfsRequest(NamedTuple):
 
 def translate(request: HdfsRequest, error: BaseException) -> StoreError:
     """Return the error of this package for an error of hdfs-native."""
-    text = _clean(str(error))
+    text = clean(str(error))
     if isinstance(error, FileNotFoundError):
         missing = PreconditionError if "is not a file" in text else NotFoundError
         return missing(request.op, request.path, text)
@@ -126,25 +126,35 @@ def message_of(error: BaseException) -> str:
     """Return the message of an error without the stack of the NameNode."""
     text = str(error)
     if found := _REMOTE.match(text):
-        return f"{found[2].rpartition('.')[2]}: {_clean(found[3])}"
+        return f"{found[2].rpartition('.')[2]}: {clean(found[3])}"
     other = _OTHER.match(text) if isinstance(error, RuntimeError) else None
-    return _clean(other[2] if other and other[2] else text)
+    return clean(other[2] if other and other[2] else text)
 
 
 def _runtime(request: HdfsRequest, text: str) -> StoreError:
     found = _REMOTE.match(text)
     if found is None:
         other = _OTHER.match(text)
-        name, message = (other[1], _clean(other[2] or "")) if other else ("", _clean(text))
+        name, message = (other[1], clean(other[2] or "")) if other else ("", clean(text))
         if name in _AUTHENTICATION:
             detail = f"authentication failed ({name}{message and ': '}{message}): run kinit, or "
             return DeniedError(request.op, request.path, f"{detail}give kerberos_keytab")
         return _unanswered(request, f"{name}: {message}" if message else name)
-    return _remote(request, found[2].rpartition(".")[2], _clean(found[3]), fatal=bool(found[1]))
+    return translate_java(request, found[2], clean(found[3]), fatal=bool(found[1]))
 
 
-def _remote(request: HdfsRequest, java: str, message: str, *, fatal: bool) -> StoreError:
-    """Return the error for the answer of a NameNode."""
+def translate_java(
+    request: HdfsRequest, name: str, message: str, *, fatal: bool = False
+) -> StoreError:
+    """Return the error for an exception of a NameNode, or of Hadoop's client.
+
+    Args:
+        request: the request.
+        name: the class of the exception.
+        message: its message, without stack.
+        fatal: whether the connection ended with it.
+    """
+    java = name.rpartition(".")[2]
     if java == "ParentNotDirectoryException" or message.endswith(_NO_DIRECTORY):
         kind = PreconditionError if request.op in _MAKES_DIRECTORIES else NotFoundError
         return kind(request.op, request.path, message)
@@ -192,7 +202,7 @@ def _unanswered(request: HdfsRequest, detail: str) -> StoreError:
     return kind(request.op, request.path, detail)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Return the first line of a message without escapes and secrets."""
     line = _STACK.split(text, maxsplit=1)[0]
     return short(redact(line.replace('\\"', '"').strip()), _ROOM)

@@ -1,0 +1,1 @@
+"""A store over any filesystem that the driver's JVM can open."""

@@ -1,0 +1,275 @@
+package org.asynccommit.spark;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InterruptedIOException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import org.apache.hadoop.fs.EtagSource;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIsDirectoryException;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.io.IOUtils;
+
+/** The methods of a store, each one call to a filesystem or a few. */
+final class FileWork {
+  private static final int PIECE = 1 << 20;
+
+  private final FileSystem fs;
+  private final Renames renames;
+
+  FileWork(FileSystem fs) {
+    this.fs = fs;
+    this.renames = new Renames(fs);
+  }
+
+  /** Returns the result of a call, whose arguments begin at the third element. */
+  Object run(String name, List call) throws IOException {
+    Path path = path(call, 2);
+    if ("rename".equals(name)) {
+      return rename(path, path(call, 3), Boolean.TRUE.equals(call.get(4)), call.get(5) != null);
+    } else if ("head".equals(name)) {
+      return facts(fs.getFileStatus(path));
+    } else if ("list".equals(name)) {
+      return list(path);
+    } else if ("get".equals(name)) {
+      return get(path, ((Number) call.get(3)).longValue());
+    } else if ("put".equals(name)) {
+      byte[] data = Base64.getDecoder().decode((String) call.get(3));
+      return put(path, data, path(call, 4), Boolean.TRUE.equals(call.get(5)));
+    } else if ("copy".equals(name)) {
+      return copy(path, path(call, 3), path(call, 4), Boolean.TRUE.equals(call.get(5)));
+    } else if ("delete".equals(name)) {
+      return Boolean.valueOf(fs.delete(path, Boolean.TRUE.equals(call.get(3))));
+    } else if ("mkdir".equals(name)) {
+      return mkdirs(path);
+    } else if ("mkdir_new".equals(name)) {
+      return mkdirNew(path, path(call, 3));
+    }
+    throw new UnsupportedOperationException(name);
+  }
+
+  private Path path(List call, int at) {
+    // With a scheme, so that a colon in the first name is none.
+    return new Path(fs.getUri().getScheme(), fs.getUri().getAuthority(), (String) call.get(at));
+  }
+
+  /**
+   * Renames.
+   *
+   * @param settles whether the file's number tells afterwards what became of a request without answer
+   */
+  private Object rename(Path source, Path dest, boolean replace, boolean settles) throws IOException {
+    FileStatus before = settles ? fs.getFileStatus(source) : null;
+    try {
+      renames.rename(source, dest, replace);
+    } catch (IOException e) {
+      if (before == null || !hasArrived(before, source, dest, e)) {
+        throw e;
+      }
+    }
+    return Boolean.TRUE;
+  }
+
+  /** Tells what became of a rename that failed, and whose source was there before. */
+  private boolean hasArrived(FileStatus before, Path source, Path dest, IOException error)
+      throws IOException {
+    Long id = fileId(before);
+    if (id != null) {
+      return id.equals(fileIdAt(dest));
+    }
+    if (error instanceof FileNotFoundException && !isThere(source) && isThere(dest)) {
+      throw new InterruptedIOException(
+          source + " is gone, and " + dest + " is there: by this request or another's");
+    }
+    return false;
+  }
+
+  private Long fileIdAt(Path path) {
+    try {
+      return fileId(fs.getFileStatus(path));
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  /** Returns the number that a file keeps when it is renamed, null if its class shows none. */
+  static Long fileId(FileStatus status) {
+    try {
+      Method method = status.getClass().getMethod("getFileId", new Class[0]);
+      method.setAccessible(true);
+      Number found = (Number) method.invoke(status, new Object[0]);
+      return found == null || found.longValue() <= 0 ? null : Long.valueOf(found.longValue());
+    } catch (Exception e) {
+      return null;
+    }
+  }
+
+  private List list(Path path) throws IOException {
+    List entries = new ArrayList();
+    RemoteIterator found = fs.listStatusIterator(path);
+    while (found.hasNext()) {
+      FileStatus status = (FileStatus) found.next();
+      if (entries.isEmpty() && status.isFile() && isSame(status.getPath(), path)) {
+        throw new PathIsDirectoryException(path + " is a file");
+      }
+      entries.add(facts(status));
+    }
+    return entries;
+  }
+
+  private static boolean isSame(Path one, Path other) {
+    return one.toUri().getPath().equals(other.toUri().getPath());
+  }
+
+  private static List facts(FileStatus status) {
+    List facts = new ArrayList();
+    facts.add(status.getPath().getName());
+    facts.add(status.isDirectory() ? "d" : status.isFile() ? "f" : "o");
+    facts.add(Long.valueOf(status.isDirectory() ? 0 : status.getLen()));
+    facts.add(Long.valueOf(status.getModificationTime()));
+    facts.add(status instanceof EtagSource ? ((EtagSource) status).getEtag() : null);
+    return facts;
+  }
+
+  private String get(Path path, long limit) throws IOException {
+    FileStatus status = fs.getFileStatus(path);
+    if (status.isDirectory()) {
+      throw new PathIsDirectoryException(path.toString());
+    }
+    if (status.getLen() > limit) {
+      throw new IOException("holds " + status.getLen() + " bytes, more than " + limit);
+    }
+    byte[] data = new byte[(int) status.getLen()];
+    FSDataInputStream in = fs.open(path);
+    try {
+      in.readFully(0, data);
+    } finally {
+      IOUtils.closeStream(in);
+    }
+    return Base64.getEncoder().encodeToString(data);
+  }
+
+  private List put(Path path, byte[] data, Path temp, boolean replace) throws IOException {
+    FSDataOutputStream out = create(temp);
+    try {
+      out.write(data);
+      close(out);
+      out = null;
+    } finally {
+      takeBack(out, temp);
+    }
+    return land(temp, path, replace);
+  }
+
+  private List copy(Path source, Path dest, Path temp, boolean replace) throws IOException {
+    if (fs.getFileStatus(source).isDirectory()) {
+      throw new PathIsDirectoryException(source.toString());
+    }
+    InputStream in = fs.open(source);
+    try {
+      FSDataOutputStream out = create(temp);
+      try {
+        IOUtils.copyBytes(in, out, PIECE, false);
+        close(out);
+        out = null;
+      } finally {
+        takeBack(out, temp);
+      }
+    } finally {
+      IOUtils.closeStream(in);
+    }
+    return land(temp, dest, replace);
+  }
+
+  /** Makes an empty file in a directory that must be there. */
+  private FSDataOutputStream create(Path temp) throws IOException {
+    if (!fs.getFileStatus(temp.getParent()).isDirectory()) {
+      throw new FileNotFoundException(temp.getParent() + " (is not a directory)");
+    }
+    return fs.create(temp, false);
+  }
+
+  private static void close(FSDataOutputStream out) throws IOException {
+    if (out.hasCapability("hsync")) {
+      out.hsync();
+    }
+    out.close();
+  }
+
+  private void takeBack(FSDataOutputStream out, Path temp) {
+    if (out != null) {
+      IOUtils.closeStream(out);
+      remove(temp);
+    }
+  }
+
+  private void remove(Path temp) {
+    try {
+      fs.delete(temp, true);
+    } catch (IOException e) {
+      return; // the first error tells more
+    }
+  }
+
+  /**
+   * Renames what was written aside. Nobody else does: once it is gone, it has arrived, or what is there
+   * is another's and nobody knows.
+   */
+  private List land(Path temp, Path dest, boolean replace) throws IOException {
+    FileStatus written = fs.getFileStatus(temp);
+    Long id = fileId(written);
+    try {
+      renames.rename(temp, dest, replace);
+    } catch (IOException e) {
+      if (id == null || !id.equals(fileIdAt(dest))) {
+        remove(temp);
+        throw e;
+      }
+    }
+    List facts = facts(written);
+    facts.set(0, dest.getName());
+    return facts;
+  }
+
+  private Object mkdirs(Path path) throws IOException {
+    if (!fs.mkdirs(path)) {
+      throw new FileAlreadyExistsException(path + " cannot be made a directory");
+    }
+    return Boolean.TRUE;
+  }
+
+  /** Makes a directory aside and renames it, which only one of many can do. */
+  private Object mkdirNew(Path path, Path temp) throws IOException {
+    try {
+      mkdirs(path.getParent());
+    } catch (FileAlreadyExistsException e) {
+      throw new PathIsDirectoryException(path.getParent() + " is a file");
+    }
+    mkdirs(temp);
+    land(temp, path, false);
+    Path inside = new Path(path, temp.getName());
+    if (!renames.isAtomic() && fileIdAt(path) == null && isThere(inside)) {
+      fs.delete(inside, true); // an old rename moves into a directory that came in between
+      throw new FileAlreadyExistsException(path.toString());
+    }
+    return Boolean.TRUE;
+  }
+
+  private boolean isThere(Path path) throws IOException {
+    try {
+      fs.getFileStatus(path);
+      return true;
+    } catch (FileNotFoundException e) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+"""Stores that another part of this process opens, under a name of their own.
+
+Spark's part of this package provides ``jvm``: any filesystem that the driver's JVM can open. It is
+used if the option ``asynccommit.store`` names it, and for what no store here can open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address
+
+STORE_OPTION = "asynccommit.store"
+"""The storage option that names the store: ``jvm``, or ``native`` for one of this package."""
+
+Opener = Callable[[Address, Mapping[str, Any]], Store]
+
+_JVM, _NATIVE = "jvm", "native"
+_OPENERS: dict[str, Opener] = {}
+# Scheme -> the module that its store needs, where the JVM can stand in for it.
+_NEEDED = {"hdfs": "hdfs_native", "viewfs": "hdfs_native"}
+
+
+def provide(name: str, opener: Opener) -> None:
+    """Have ``name`` open stores of this process; the last opener of a name counts."""
+    _OPENERS[name] = opener
+
+
+def opener_for(address: Address, options: Mapping[str, Any], known: bool) -> Opener | None:
+    """Return what opens the store of ``address``; ``None`` for a store of this package.
+
+    Args:
+        address: the place.
+        options: the storage options.
+        known: whether this package has a store for the scheme.
+
+    Raises:
+        OptionError: the option names no such store.
+        UnsupportedError: the option asks for a JVM, and this process has none.
+    """
+    name = str(options.get(STORE_OPTION) or "").strip().lower()
+    if name not in ("", _JVM, _NATIVE):
+        raise OptionError(f"{STORE_OPTION} is {name[:100]!r}: expected jvm or native")
+    opener = _OPENERS.get(_JVM)
+    if name == _JVM and opener is None:
+        raise UnsupportedError(
+            f"{STORE_OPTION} is jvm, and this process has no Spark session: call "
+            "asynccommit.spark.configure(spark) first"
+        )
+    needed = _NEEDED.get(address.scheme)
+    usable = known and (needed is None or find_spec(needed) is not None)
+    return None if name == _NATIVE or (usable and name != _JVM) else opener
