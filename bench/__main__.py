@@ -21,6 +21,7 @@ from bench import (
     engines,
     gcs,
     goals,
+    hdfs,
     local,
     memory,
     overhead,
@@ -46,6 +47,7 @@ PARTS = (
     "adls",
     "gcs",
     "s3",
+    "hdfs",
     "bulk",
     "sink",
     "source",
@@ -87,6 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         "s3": lambda: s3.run(
             parts["s3"] or s3.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
+        "hdfs": lambda: hdfs.run(quick=asked.quick, folder=asked.folder, say=_say),
         "bulk": lambda: bulk.run(parts["bulk"] or bulk.ROWS, quick=asked.quick, say=_say),
         "sink": lambda: sink.run(
             parts["sink"] or sink.ROWS, quick=asked.quick, folder=asked.folder, say=_say
@@ -119,6 +122,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "adls": adls_table.lines,
     "gcs": gcs_table.lines,
     "s3": s3_table.lines,
+    "hdfs": hdfs.lines,
     "bulk": bulk.lines,
     "sink": sink_table.lines,
     "source": source_table.lines,
