@@ -187,6 +187,8 @@ class Traits:
         put_tokens: the store remembers tokens of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         probes: renames may fail for reasons that listings do not show, and ``probe`` finds these.
+        zones: a directory may be of a zone that no rename enters, or have a quota, and ``probe``
+            tells.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
         durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
@@ -227,6 +229,7 @@ class Traits:
     put_tokens: bool = False
     links: bool = False
     probes: bool = False
+    zones: bool = False
     pins: bool = False
     durable: bool = True
     checksums: bool = False
@@ -409,7 +412,8 @@ class BulkStore(Store, Protocol):
 class ProbingStore(Store, Protocol):
     """A store whose renames depend on facts that listings lack.
 
-    Such facts are mounts, attributes and layers of the filesystem.
+    Such facts are mounts, attributes and layers of the filesystem (``Traits.probes``), or zones and
+    quotas of directories (``Traits.zones``).
     """
 
     async def probe(self, path: str, place: str) -> None:

@@ -33,6 +33,7 @@ class Account:
         self.url = url
         self.shape = shape
         self._client = hdfs_native.Client(url)
+        self._etags: dict[tuple[int, int], str] = {}
         self._pool = ThreadPoolExecutor(THREADS)
 
     @property
@@ -44,6 +45,10 @@ class Account:
         """Make the files once."""
         self._mkdirs(f"{POOL}/{task}" for task in range(self.shape.tasks))
         list(self._pool.map(self._touch, (pair[0] for pair in self.pairs(_work))))
+        for task in range(self.shape.tasks):  # as the tasks of a Spark job note them
+            for status in self._client.list_status(f"{POOL}/{task}"):
+                number = int(status.path.rpartition("/")[2])
+                self._etags[task, number] = f"{status.modification_time:x}-{status.length:x}"
 
     def _touch(self, path: str) -> None:
         self._client.create(path, hdfs_native.WriteOptions()).close()
@@ -91,7 +96,9 @@ class Account:
 
     def _manifest(self, task: int) -> TaskCommit:
         name = f"{trees.job_attempt_dir(DEST)}/manifests/{trees.task_id(task)}-manifest.json"
-        text = trees.manifest(DEST, self.shape, task, self.place).replace(b'"z" : 1', b'"z" : 0')
+        etags = [self._etags[task, number] for number in range(self.shape.files)]
+        text = trees.manifest(DEST, self.shape, task, self.place, etags)
+        text = text.replace(b'"z" : 1', b'"z" : 0')
         writer = self._client.create(name, hdfs_native.WriteOptions())
         writer.write(text)
         writer.close()

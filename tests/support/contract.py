@@ -758,7 +758,9 @@ async def renames_together_end_at_the_first_that_fails(store: Store, root: str) 
 @rule
 async def renames_together_end_at_a_source_that_was_replaced(store: Store, root: str) -> None:
     """It is refused and stays, as does what is behind it; files before it are moved."""
-    if not store.traits.bulk_rename:
+    if not (
+        store.traits.bulk_rename and (store.traits.conditional_rename or store.traits.file_etags)
+    ):
         return
     batch, moves = cast(BatchStore, store), list[Move]()
     for name in "abc":

@@ -18,6 +18,7 @@ from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.by_rename.sources import check_sources
 from asynccommit.commit.by_rename.unfit_sources import refuse_repeated, refuse_unfit_sources
 from asynccommit.commit.by_rename.write_modes import as_files, find_targets, plan_replacement
+from asynccommit.commit.by_rename.zones import refuse_zones
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED, named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
@@ -45,6 +46,8 @@ class _DestinationSurvey:
     there: set[str] = field(default_factory=set)
     blocked: list[Aside] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    """Existing directories, elsewhere than the table, that files go to or below."""
     stale: set[str] = field(default_factory=set)
     """Missing files that have a checksum."""
 
@@ -96,6 +99,7 @@ async def preflight(
         if run.store.traits.links:
             await refuse_unfit_sources(run, loaded, survey.volume, adopt=adopt)
         await refuse_unmovable(run, plan)
+        await refuse_zones(run, survey.outside)
         # What is moved aside is not to be missed for files that are not there.
         replaces = bool(plan.replaced) and not run.store.traits.fences
         if (run.options.check_sources or replaces) and not adopt:
@@ -160,6 +164,7 @@ async def _survey(run: CommitContext, plan: Plan, survey: _DestinationSurvey) ->
         _refuse_unfit(run, info, survey)
         if path in outside:
             survey.needed |= ancestors(info.path, [path])
+            survey.outside.append(info.path)
     while survey.below:
         level, survey.below = survey.below, []
         await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)

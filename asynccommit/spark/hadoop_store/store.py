@@ -10,18 +10,22 @@ from typing import Any
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
+    OutcomeUnknownError,
     RejectedError,
 )
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.spark.hadoop_store.calls import FileCalls, JavaCalls
-from asynccommit.stores.base import Info, Kind, Page, Traits
+from asynccommit.spark.hadoop_store.errors import translate
+from asynccommit.stores.base import Info, Kind, Move, Page, Renamed, Traits
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE, is_temporary
 from asynccommit.stores.hdfs.errors import HdfsRequest
+from asynccommit.stores.hdfs.zones import QuotaUse, about_zone, not_common, refuse_used_up
 
 _Infos = list[Info]  # in the class, the name "list" is the method
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
 _LONGEST = 8000  # the NameNode counts characters
 _WORKERS = 64
+_BATCH = 16  # renames of one thread of the JVM, one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,14 @@ class HadoopStore:
             rename_replaces=facts.atomic,
             etag_survives_rename=facts.survives,
             weak_etags=not facts.etags,
+            zones=facts.atomic,
+            bulk_rename=_BATCH,
             conditional_rename=False,
             atomic_put=True,
             longest_path=_LONGEST,
             workers=_WORKERS,
             account=facts.name,
-            costs={"put": 6, "copy": 7, "mkdir_new": 3},
+            costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
         )
 
     def __repr__(self) -> str:
@@ -135,6 +141,30 @@ class HadoopStore:
         request = HdfsRequest("rename", source, writes=True, new=not replace, group=True)
         # An etag tells what became of it; without one the JVM looks at the source before.
         await self._ask(request, dest, replace, None if etag else "settle")
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """See ``BatchStore.rename_many``; etags are not compared."""
+        request = HdfsRequest("rename", pairs[0][0], writes=True, new=True, group=True)
+        moves = [(source, dest) for source, dest, _ in pairs]
+        try:
+            done, *failure = await self._calls.ask(request, "rename_many", pairs[0][0], moves)
+        except OutcomeUnknownError as unknown:  # the JVM may go on; each is asked for alone
+            return 0, unknown
+        if not failure:
+            return done, None
+        return done, translate(request._replace(path=pairs[done][0]), *failure)
+
+    async def probe(self, path: str, place: str) -> None:
+        """See ``ProbingStore.probe``; the directory ``path`` stays where it is."""
+        request = HdfsRequest("probe", place, writes=True, new=True)
+        temp = f"{path}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        try:
+            await self._calls.ask(request, "try_rename", temp, place)
+        except RejectedError as error:
+            raise about_zone(place, error) from error
+        for above in not_common(path, place):
+            use = await self._calls.ask(HdfsRequest("probe", above), "quotas", above)
+            refuse_used_up(above, QuotaUse(*use))
 
     async def mkdir(self, path: str) -> None:
         await self._ask(HdfsRequest("mkdir", path, writes=True, group=True))

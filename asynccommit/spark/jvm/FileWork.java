@@ -16,6 +16,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIsDirectoryException;
+import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.io.IOUtils;
 
@@ -36,6 +37,8 @@ final class FileWork {
     Path path = path(call, 2);
     if ("rename".equals(name)) {
       return rename(path, path(call, 3), Boolean.TRUE.equals(call.get(4)), call.get(5) != null);
+    } else if ("rename_many".equals(name)) {
+      return renameMany((List) call.get(3));
     } else if ("head".equals(name)) {
       return facts(fs.getFileStatus(path));
     } else if ("list".equals(name)) {
@@ -53,6 +56,10 @@ final class FileWork {
       return mkdirs(path);
     } else if ("mkdir_new".equals(name)) {
       return mkdirNew(path, path(call, 3));
+    } else if ("try_rename".equals(name)) {
+      return tryRename(path, path(call, 3));
+    } else if ("quotas".equals(name)) {
+      return quotas(path);
     }
     throw new UnsupportedOperationException(name);
   }
@@ -60,6 +67,23 @@ final class FileWork {
   private Path path(List call, int at) {
     // With a scheme, so that a colon in the first name is none.
     return new Path(fs.getUri().getScheme(), fs.getUri().getAuthority(), (String) call.get(at));
+  }
+
+  /** Renames one after another; returns how many, and the exception that ended it. */
+  private List renameMany(List pairs) {
+    List result = new ArrayList();
+    int done = 0;
+    try {
+      for (; done < pairs.size(); done++) {
+        renames.rename(path((List) pairs.get(done), 0), path((List) pairs.get(done), 1), false);
+      }
+      result.add(Integer.valueOf(done));
+    } catch (Exception e) {
+      result.add(Integer.valueOf(done));
+      result.add(e.getClass().getName());
+      result.add(String.valueOf(e.getMessage()));
+    }
+    return result;
   }
 
   /**
@@ -262,6 +286,34 @@ final class FileWork {
       throw new FileAlreadyExistsException(path.toString());
     }
     return Boolean.TRUE;
+  }
+
+  /**
+   * Renames an empty file to a directory that is there and stays. HDFS looks at encryption zones
+   * before it looks at what is in the way.
+   */
+  private Object tryRename(Path temp, Path place) throws IOException {
+    create(temp).close();
+    try {
+      renames.rename(temp, place, false);
+    } catch (FileAlreadyExistsException e) {
+      return Boolean.TRUE;
+    } finally {
+      remove(temp);
+    }
+    fs.delete(place, false); // the directory had been removed in the meantime
+    throw new FileNotFoundException(place.toString());
+  }
+
+  /** Returns quota and use of names, then of space. */
+  private List quotas(Path path) throws IOException {
+    QuotaUsage use = fs.getQuotaUsage(path);
+    List found = new ArrayList();
+    found.add(Long.valueOf(use.getQuota()));
+    found.add(Long.valueOf(use.getFileAndDirectoryCount()));
+    found.add(Long.valueOf(use.getSpaceQuota()));
+    found.add(Long.valueOf(use.getSpaceConsumed()));
+    return found;
   }
 
   private boolean isThere(Path path) throws IOException {

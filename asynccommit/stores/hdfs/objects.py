@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from asynccommit.errors import (
+    ExistsError,
     NotFoundError,
     OutcomeUnknownError,
     RejectedError,
@@ -18,6 +19,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.hdfs.client import HdfsClient
 from asynccommit.stores.hdfs.errors import HdfsRequest, translate
+from asynccommit.stores.hdfs.zones import about_zone
 
 _MARKS = 1000  # writes of unknown outcome that are remembered
 _PIECE = 8 << 20  # bytes of a copy in memory
@@ -114,6 +116,32 @@ class HdfsObjects:
         temp = self._beside(dest)
         await self.mkdirs(HdfsRequest(request.op, request.path), temp, parents=False)
         await self._land(request, temp, dest, None)
+
+    async def try_rename(self, folder: str, place: str) -> None:
+        """Raise the error with which a rename from ``folder`` to below ``place`` would end.
+
+        The NameNode looks at encryption zones before it looks at what is in the way. So an empty
+        file is renamed to the directory itself, which is there and stays.
+        """
+        temp = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        request = HdfsRequest("rename", temp, writes=True, new=True)
+
+        def made(client: Any) -> None:
+            options = self._client.options(permission=self._file, create_parent=False)
+            client.create(temp, options).close()
+
+        try:
+            await self._client.work(HdfsRequest("probe", folder), made)
+            await self.rename(request, temp, place)
+        except ExistsError:
+            return
+        except RejectedError as error:
+            raise about_zone(place, error) from error
+        finally:
+            await self._take_back(temp)
+        # The directory had been removed in the meantime.
+        await self.delete(HdfsRequest("delete", place, writes=True), place)
+        raise NotFoundError("probe", place, "does not exist")
 
     def _beside(self, dest: str) -> str:
         return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"

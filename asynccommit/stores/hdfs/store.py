@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asynccommit.errors import (
@@ -14,12 +14,13 @@ from asynccommit.errors import (
     RejectedError,
 )
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.base import Info, Page, Traits
+from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
 from asynccommit.stores.filesystem_names import is_temporary
-from asynccommit.stores.hdfs.client import HdfsClient
+from asynccommit.stores.hdfs.client import BATCH, HdfsClient
 from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.objects import HdfsObjects, content, content_of, copy_of, info_of
 from asynccommit.stores.hdfs.options import read_settings
+from asynccommit.stores.hdfs.zones import QuotaUse, not_common, refuse_used_up
 from asynccommit.stores.urls import Address
 
 _Infos = list[Info]  # in the class, the name "list" is the method
@@ -74,13 +75,15 @@ class HdfsStore:
         self.traits = Traits(
             "HDFS",
             weak_etags=True,
+            zones=True,
+            bulk_rename=BATCH,
             conditional_rename=False,
             put_tokens=True,
             atomic_put=True,
             longest_path=_LONGEST,
             workers=settings.workers,
             account=settings.name,
-            costs={"put": 6, "copy": 7, "mkdir_new": 3},
+            costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
         )
 
     def __repr__(self) -> str:
@@ -144,6 +147,23 @@ class HdfsStore:
                     "rename", source, f"is gone, and {dest} is there: this request or another's"
                 ) from error
             raise
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """See ``BatchStore.rename_many``; etags are not compared."""
+        return await self._client.rename_many(pairs)
+
+    async def probe(self, path: str, place: str) -> None:
+        """See ``ProbingStore.probe``; the directory ``path`` stays where it is."""
+        await self._files.try_rename(path, place)
+        for above in not_common(path, place):
+            request = HdfsRequest("probe", above)
+            found = await self._client.work(
+                request,
+                lambda c, at=above: c.get_content_summary(at),  # type: ignore[misc]
+            )
+            named = found.file_count + found.directory_count
+            use = QuotaUse(found.quota, named, found.space_quota, found.space_consumed)
+            refuse_used_up(above, use)
 
     async def mkdir(self, path: str) -> None:
         await self._files.mkdirs(HdfsRequest("mkdir", path, writes=True), path)
