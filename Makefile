@@ -16,7 +16,7 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all witness bench lint format lock man clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all witness bench lint format lock man clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, b
 
 demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop, and by us
 	$(BIN)/asynccommit demo s3 $(ARGS)
+
+demo-hdfs: java $(STAMP)  ## and to the servers of HDFS: committed by Spark, by us, killed and resumed
+	$(BIN)/asynccommit demo hdfs $(ARGS)
 
 test: java $(STAMP)  ## prove each behaviour, in minutes; ARGS=... are for pytest
 ifdef ARGS

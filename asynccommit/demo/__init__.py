@@ -3,6 +3,7 @@
 from asynccommit.demo.adls import AdlsOutcome, run_on_adls
 from asynccommit.demo.buckets import BucketOutcome, BucketSide, Copied
 from asynccommit.demo.gcs import GCS, GCS_WEATHER, MONTHS, run_on_gcs
+from asynccommit.demo.hdfs import HDFS_MONTHS, HdfsOutcome, run_on_hdfs
 from asynccommit.demo.local import DemoResult, Side, run
 from asynccommit.demo.outcome import Killed, Overwritten, StoreBehaviour
 from asynccommit.demo.s3 import S3, S3_MONTHS, S3_WEATHER, run_on_s3
@@ -10,6 +11,7 @@ from asynccommit.demo.s3 import S3, S3_MONTHS, S3_WEATHER, run_on_s3
 __all__ = [
     "GCS",
     "GCS_WEATHER",
+    "HDFS_MONTHS",
     "MONTHS",
     "S3",
     "S3_MONTHS",
@@ -19,6 +21,7 @@ __all__ = [
     "BucketSide",
     "Copied",
     "DemoResult",
+    "HdfsOutcome",
     "Killed",
     "Overwritten",
     "Side",
@@ -26,5 +29,6 @@ __all__ = [
     "run",
     "run_on_adls",
     "run_on_gcs",
+    "run_on_hdfs",
     "run_on_s3",
 ]

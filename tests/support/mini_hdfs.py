@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version
+from asynccommit.demo.mini_hdfs import minicluster_jar
 from asynccommit.errors import UnsupportedError
 from asynccommit.spark.jars import compiled_jar, installed_spark
 from tests.support.hadoop import Hadoop, jars, java_command
 
 _HDFS = "org.apache.hadoop.hdfs"
-# Of the versions that are known; Maven checks the others by the repository's checksum alone.
-_DIGESTS = {"3.5.0": "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c"}
-
-
-def minicluster_jar() -> Path:
-    """Return the jar with HDFS's servers, of the version of PySpark's Hadoop.
-
-    Raises ``UnsupportedError`` if it is neither cached nor can be fetched.
-    """
-    name, version = "hadoop-client-minicluster", hadoop_version()
-    artifact = f"org.apache.hadoop:{name}:{version}"
-    return cached_jar(artifact, f"{name}-{version}.jar", _DIGESTS.get(version))
 
 
 @functools.cache
@@ -109,7 +97,9 @@ class MiniHdfs:
 
 
 @contextmanager
-def start_mini_hdfs(folder: Path, *options: str, pair: bool = False) -> Iterator[MiniHdfs]:
+def start_mini_hdfs(
+    folder: Path, *options: str, pair: bool = False, conf: Mapping[str, str] | None = None
+) -> Iterator[MiniHdfs]:
     """Run a NameNode and a DataNode with their disks in ``folder``; stop both at the end.
 
     With ``pair`` there are two NameNodes, of which the first one is active.
@@ -119,7 +109,7 @@ def start_mini_hdfs(folder: Path, *options: str, pair: bool = False) -> Iterator
     with Hadoop.start("-cp", classpath, *options) as hadoop:
         builder = hadoop.new(
             f"{_HDFS}.MiniDFSCluster.Builder",
-            hadoop.configuration(),
+            hadoop.configuration(conf),
             hadoop.new("java.io.File", str(folder)),
         )
         if pair:

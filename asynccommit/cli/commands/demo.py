@@ -151,3 +151,19 @@ def demo_s3(
     weather = StoreBehaviour(latency, limit, lost)
     months = month or S3_MONTHS
     _show(output, run_on_s3(keep, months=months, weather=weather, say=output.note))
+
+
+@app.command("hdfs")
+@reporting
+def demo_hdfs(
+    output: Output,
+    month: Annotated[list[int] | None, _month("the first three months")] = None,
+    keep: Keep = None,
+) -> None:
+    """Write flights with PySpark to HDFS's own servers on this machine.
+
+    Compares the commit of Spark with that of asynccommit, then kills a driver and resumes.
+    """
+    from asynccommit.demo import HDFS_MONTHS, run_on_hdfs
+
+    _show(output, run_on_hdfs(keep, months=month or HDFS_MONTHS, say=output.note))

@@ -25,7 +25,7 @@ _Infos = list[Info]  # in the class, the name "list" is the method
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
 _LONGEST = 8000  # the NameNode counts characters
 _WORKERS = 64
-_BATCH = 16  # renames of one thread of the JVM, one after another
+_BATCH = 64  # renames of one thread of the JVM, one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class HadoopStore:
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``; the directory ``path`` stays where it is."""
         request = HdfsRequest("probe", place, writes=True, new=True)
-        temp = f"{path}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        temp, landed = self._beside(f"{path}/x"), self._beside(f"{place}/x")
         try:
-            await self._calls.ask(request, "try_rename", temp, place)
+            await self._calls.ask(request, "try_rename", temp, landed)
         except RejectedError as error:
             raise about_zone(place, error) from error
         for above in not_common(path, place):

@@ -288,21 +288,16 @@ final class FileWork {
     return Boolean.TRUE;
   }
 
-  /**
-   * Renames an empty file to a directory that is there and stays. HDFS looks at encryption zones
-   * before it looks at what is in the way.
-   */
-  private Object tryRename(Path temp, Path place) throws IOException {
+  /** Renames an empty hidden file, and deletes it. */
+  private Object tryRename(Path temp, Path landed) throws IOException {
     create(temp).close();
     try {
-      renames.rename(temp, place, false);
-    } catch (FileAlreadyExistsException e) {
-      return Boolean.TRUE;
+      renames.rename(temp, landed, false);
     } finally {
       remove(temp);
+      remove(landed);
     }
-    fs.delete(place, false); // the directory had been removed in the meantime
-    throw new FileNotFoundException(place.toString());
+    return Boolean.TRUE;
   }
 
   /** Returns quota and use of names, then of space. */

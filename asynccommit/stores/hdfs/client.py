@@ -23,7 +23,7 @@ from asynccommit.stores.hdfs.options import HdfsSettings
 
 T = TypeVar("T")
 
-BATCH = 16
+BATCH = 32
 """Renames of one thread, one after another."""
 
 _QUICK = 64  # threads for requests to the NameNode

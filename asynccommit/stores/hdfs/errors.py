@@ -34,6 +34,7 @@ _NO_DIRECTORY = "(is not a directory)"
 _MAKES_DIRECTORIES = frozenset({"mkdir", "mkdir_new"})
 
 _RAISE = "raise it with hdfs dfsadmin"
+_BY_JVM = "commit in a Spark session with asynccommit.store=jvm"
 # The class of the exception without its packages -> our error, and the remedy.
 _KNOWN: dict[str, tuple[type[StoreError], str]] = {
     "AccessControlException": (DeniedError, "ask the owner for the permission or an ACL"),
@@ -137,8 +138,11 @@ def _runtime(request: HdfsRequest, text: str) -> StoreError:
         other = _OTHER.match(text)
         name, message = (other[1], clean(other[2] or "")) if other else ("", clean(text))
         if name in _AUTHENTICATION:
-            detail = f"authentication failed ({name}{message and ': '}{message}): run kinit, or "
-            return DeniedError(request.op, request.path, f"{detail}give kerberos_keytab")
+            detail = f"authentication failed ({name}{message and ': '}{message}): run kinit, give "
+            detail += f"kerberos_keytab, or {_BY_JVM}"
+            return DeniedError(request.op, request.path, detail)
+        if "encryption zone" in text:
+            return RejectedError(request.op, request.path, f"{message}; or {_BY_JVM}")
         return _unanswered(request, f"{name}: {message}" if message else name)
     return translate_java(request, found[2], clean(found[3]), fatal=bool(found[1]))
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 from asynccommit.errors import (
-    ExistsError,
     NotFoundError,
     OutcomeUnknownError,
     RejectedError,
@@ -118,12 +117,11 @@ class HdfsObjects:
         await self._land(request, temp, dest, None)
 
     async def try_rename(self, folder: str, place: str) -> None:
-        """Raise the error with which a rename from ``folder`` to below ``place`` would end.
+        """Raise the error with which a rename from ``folder`` to below ``place`` ends.
 
-        The NameNode looks at encryption zones before it looks at what is in the way. So an empty
-        file is renamed to the directory itself, which is there and stays.
+        An empty hidden file is renamed there, and deleted.
         """
-        temp = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        temp, landed = self._beside(f"{folder}/x"), self._beside(f"{place}/x")
         request = HdfsRequest("rename", temp, writes=True, new=True)
 
         def made(client: Any) -> None:
@@ -132,16 +130,12 @@ class HdfsObjects:
 
         try:
             await self._client.work(HdfsRequest("probe", folder), made)
-            await self.rename(request, temp, place)
-        except ExistsError:
-            return
+            await self.rename(request, temp, landed)
         except RejectedError as error:
             raise about_zone(place, error) from error
         finally:
             await self._take_back(temp)
-        # The directory had been removed in the meantime.
-        await self.delete(HdfsRequest("delete", place, writes=True), place)
-        raise NotFoundError("probe", place, "does not exist")
+            await self._take_back(landed)
 
     def _beside(self, dest: str) -> str:
         return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"

@@ -45,11 +45,11 @@ def refuse_used_up(place: str, use: QuotaUse) -> None:
 
 
 def about_zone(place: str, error: StoreError) -> StoreError:
-    """Return the error for a place that a rename was refused for."""
+    """Return the error for a place to which a rename was refused."""
     if _ZONE in error.detail:
         text = (
             "of another encryption zone than the table: no file can be renamed there. Write it to "
             f"a place in the zone of the table ({error.detail})"
         )
         return RejectedError("rename", place, text)
-    return error
+    return RejectedError("rename", place, error.detail)

@@ -28,7 +28,9 @@ def remote(java: str, message: str, kind: str = "RPCError") -> RuntimeError:
     return RuntimeError(f'{kind}("{java}", "{message}{STACK}")')
 
 
+ZONE = 'OperationFailed("File is in an HDFS encryption zone but no KMS provider is configured")'
 KNOWN: list[tuple[HdfsRequest, BaseException, type[StoreError], str]] = [
+    (HEAD, RuntimeError(ZONE), RejectedError, "asynccommit.store=jvm"),
     (HEAD, FileNotFoundError("/a"), NotFoundError, "/a"),
     (RENAME, FileNotFoundError("rename source /a is not found.\n\tat x"), NotFoundError, "found"),
     (HdfsRequest("get", "/d"), FileNotFoundError("Path is not a file: /d"), PreconditionError, ""),
