@@ -130,6 +130,14 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, DIRECTORIES], ids=str)
+def test_a_crash_at_every_write_to_hdfs(scenario: Scenario, act: str) -> None:
+    """The same on HDFS."""
+    assert run_virtual(points(scenario, "hdfs", [act])) == []
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)

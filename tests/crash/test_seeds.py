@@ -65,6 +65,16 @@ def test_no_seed_finds_anything_in_buckets(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
+@pytest.mark.sample(1)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_no_seed_finds_anything_on_hdfs(first: int) -> None:
+    """The same on HDFS, whose renames have no etags and whose directories move whole."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+
+    assert [text for seed in seeds for text in run_virtual(violations(seed, "hdfs"))] == []
+
+
 @pytest.mark.turn(1, 2)
 def test_a_seed_is_the_same_everywhere() -> None:
     """Processes with other hash seeds send the same requests, at the same times, and end alike."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from tests.support.crashes import ModelWorld, SimWorld, Watch
 from tests.support.gcs_crashes import GcsWorld
+from tests.support.hdfs_crashes import HdfsWorld
 
 GCS = ("flat", "hns", "steps")
 """Buckets: flat, with folders, and on a server that knows no moves."""
-KINDS = ("adls", *GCS)
+KINDS = ("adls", "hdfs", *GCS)
 
 
 def new_world(kind: str = "adls", seed: int = 0, watch: Watch | None = None) -> ModelWorld:
     """Return an empty world of one of ``KINDS``, which ``watch`` looks at after every change."""
     if kind == "adls":
         return SimWorld.new(seed, watch)
+    if kind == "hdfs":
+        return HdfsWorld.new(seed, watch)
     return GcsWorld.new(kind, seed, watch)

@@ -132,7 +132,6 @@ class _Mover:
             self._step()
         if isinstance(error, OutcomeUnknownError):
             await self._find_out(entries[done], error)
-            self._step()
             done += 1
         elif error is not None and not isinstance(error, _ALONE):
             raise error
@@ -157,12 +156,17 @@ class _Mover:
     async def _find_out(self, entry: Entry, error: OutcomeUnknownError) -> None:
         """Check whether a file was moved by an unanswered request.
 
-        Raises ``error`` if nothing shows it.
+        While its source is there it is asked for alone, which settles what comes late. Raises
+        ``error`` if nothing shows that it was moved.
         """
         try:
-            await self._again(entry, self._dest(entry), None)
+            await self._store.head(entry.source)
         except NotFoundError:
-            raise error from None
+            if not await self._settled.is_at(entry, self._dest(entry)):
+                raise error from None
+            self._step()
+            return
+        await self._alone(entry)
 
     async def _again(self, entry: Entry, dest: str, token: str | None) -> None:
         """Rename again after another job removed the empty directory.

@@ -12,6 +12,7 @@ from asynccommit.errors import (
     NotFoundError,
     OutcomeUnknownError,
     RejectedError,
+    StoreError,
 )
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.spark.hadoop_store.calls import FileCalls, JavaCalls
@@ -143,7 +144,12 @@ class HadoopStore:
         await self._ask(request, dest, replace, None if etag else "settle")
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """See ``BatchStore.rename_many``; etags are not compared."""
+        """See ``BatchStore.rename_many``; etags are not compared.
+
+        Without them a lost answer could not be settled, so each file is looked at before.
+        """
+        if not all(etag for _, _, etag in pairs):
+            return await self._one_by_one(pairs)
         request = HdfsRequest("rename", pairs[0][0], writes=True, new=True, group=True)
         moves = [(source, dest) for source, dest, _ in pairs]
         try:
@@ -189,6 +195,14 @@ class HadoopStore:
         base = request.path.rstrip("/")
         found = await self._calls.ask(request, "list", request.path)
         return [self._info(f"{base}/{facts[0]}", facts) for facts in found]
+
+    async def _one_by_one(self, pairs: Sequence[Move]) -> Renamed:
+        for done, (source, dest, etag) in enumerate(pairs):
+            try:
+                await self.rename(source, dest, etag=etag)
+            except StoreError as error:
+                return done, error
+        return len(pairs), None
 
     async def _clear(self, path: str) -> None:
         """Delete temporary files of a directory that has nothing else."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from asynccommit.errors import (
     OptionError,
@@ -32,6 +32,31 @@ _PATIENCE = 10  # times the timeout of a request to the NameNode
 _KEPT: dict[Hashable, Any] = {}
 # What ends a task or the process, and is no error of the library.
 _PASSED_ON = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, StoreError)
+
+
+class HdfsRequests(Protocol):
+    """The requests that the store sends; see ``HdfsClient``."""
+
+    @property
+    def options(self) -> Any:
+        """The class of the options of a new file."""
+        ...
+
+    async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
+        """Return the response to one request to the NameNode."""
+        ...
+
+    async def work(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
+        """Return the result of a function that reads, writes or lists."""
+        ...
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """Rename files one after another, as long as none fails."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what is open."""
+        ...
 
 
 class HdfsClient:
@@ -58,7 +83,7 @@ class HdfsClient:
                 f"{settings.name} cannot be opened: {message_of(error)}; check the URL, "
                 "HADOOP_CONF_DIR and the storage options"
             ) from error
-        self.options = native.WriteOptions
+        self.options: Any = native.WriteOptions
         self._timeout = settings.timeout
         self._group = settings.group
         threads = partial(ThreadPoolExecutor, thread_name_prefix="asynccommit-hdfs")

@@ -16,10 +16,11 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
-from asynccommit.stores.hdfs.client import HdfsClient
+from asynccommit.stores.hdfs.client import HdfsRequests
 from asynccommit.stores.hdfs.errors import HdfsRequest, translate
 from asynccommit.stores.hdfs.zones import about_zone
 
+_SENT = 6  # requests of one rename whose answers are lost
 _MARKS = 1000  # writes of unknown outcome that are remembered
 _PIECE = 8 << 20  # bytes of a copy in memory
 _DIRECTORY = 0o777
@@ -43,7 +44,7 @@ class HdfsObjects:
         umask: the permissions that new files and directories lack.
     """
 
-    def __init__(self, client: HdfsClient, new_id: Callable[[], str], umask: int) -> None:
+    def __init__(self, client: HdfsRequests, new_id: Callable[[], str], umask: int) -> None:
         self._client = client
         self._new_id = new_id
         self._directory = _DIRECTORY & ~umask
@@ -115,6 +116,45 @@ class HdfsObjects:
         temp = self._beside(dest)
         await self.mkdirs(HdfsRequest(request.op, request.path), temp, parents=False)
         await self._land(request, temp, dest, None)
+
+    async def rename_known(self, request: HdfsRequest, source: str, dest: str) -> None:
+        """Rename something whose identity is looked at before.
+
+        It keeps its modification time. Once the source is gone, and something with its time is at
+        the destination, it has been moved; while it is there, a second request does no harm.
+        """
+        info = await self.head(HdfsRequest(request.op, source), source)
+        for sent in range(1, _SENT + 1):
+            try:
+                await self.rename(request, source, dest)
+            except (NotFoundError, OutcomeUnknownError) as error:
+                left, there = await self._both(source, dest)
+                if left is None and there is not None:
+                    if there.etag == info.etag and there.kind is info.kind:
+                        return
+                    raise OutcomeUnknownError(
+                        request.op, source, f"is gone, and {dest} is there: by this request?"
+                    ) from error
+                lost = isinstance(error, OutcomeUnknownError) and left == info
+                if not lost or sent == _SENT:
+                    raise
+            else:
+                return
+
+    async def _both(self, source: str, dest: str) -> tuple[Info | None, Info | None]:
+        return await self._look(source), await self._look(dest)
+
+    async def _look(self, path: str) -> Info | None:
+        request = HdfsRequest("rename", path, writes=True)
+        for sent in range(1, _SENT + 1):
+            try:
+                return await self.head(request, path)
+            except NotFoundError:
+                return None
+            except OutcomeUnknownError:  # of a rename that is looked after; the look is repeated
+                if sent == _SENT:
+                    raise
+        return None
 
     async def try_rename(self, folder: str, place: str) -> None:
         """Raise the error with which a rename from ``folder`` to below ``place`` ends.

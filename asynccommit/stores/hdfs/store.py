@@ -9,14 +9,14 @@ from typing import Any
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
     RejectedError,
+    StoreError,
 )
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
 from asynccommit.stores.filesystem_names import is_temporary
-from asynccommit.stores.hdfs.client import BATCH, HdfsClient
+from asynccommit.stores.hdfs.client import BATCH, HdfsClient, HdfsRequests
 from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.objects import HdfsObjects, content, content_of, copy_of, info_of
 from asynccommit.stores.hdfs.options import read_settings
@@ -37,9 +37,8 @@ class HdfsStore:
     the length, of a directory of its time alone. A rename keeps it; two files may have the same.
 
     With several NameNodes the library sends a request to the next one if a connection breaks, and
-    does not say so. A rename without an etag therefore looks at its source first: if the source was
-    there and the answer is that it is not, and something is at the destination, the outcome is
-    unknown.
+    does not say so. A rename without an etag, as of a directory, therefore looks at its source
+    first, and settles by its time what became of a request whose answer is lost or doubtful.
 
     ``put`` and ``copy`` write a temporary file in the same directory, hidden from listings, and
     rename it; ``mkdir_new`` does the same with a directory. Nobody else renames those, so their
@@ -52,6 +51,7 @@ class HdfsStore:
         options: see ``asynccommit.stores.hdfs.options``.
         environ: the environment, if not that of the process.
         host: clock and ids.
+        client: sends the requests, in place of hdfs-native.
 
     Raises:
         OptionError: an option or the address cannot be used.
@@ -65,12 +65,13 @@ class HdfsStore:
         *,
         environ: Mapping[str, str] | None = None,
         host: Host | None = None,
+        client: HdfsRequests | None = None,
     ) -> None:
         settings = read_settings(
             address, options or {}, environ=os.environ if environ is None else environ
         )
         self._name = f"HdfsStore({settings.name})"
-        self._client = HdfsClient(settings)
+        self._client = client or HdfsClient(settings)
         self._files = HdfsObjects(self._client, (host or this_host()).new_id, settings.umask)
         self.traits = Traits(
             "HDFS",
@@ -138,19 +139,21 @@ class HdfsStore:
         if etag is not None:  # tells what became of it
             await self._files.rename(request, source, dest)
             return
-        await self._files.head(HdfsRequest("rename", source), source)
-        try:
-            await self._files.rename(request, source, dest)
-        except NotFoundError as error:
-            if not await self._is_there(source) and await self._is_there(dest):
-                raise OutcomeUnknownError(
-                    "rename", source, f"is gone, and {dest} is there: this request or another's"
-                ) from error
-            raise
+        await self._files.rename_known(request, source, dest)
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """See ``BatchStore.rename_many``; etags are not compared."""
-        return await self._client.rename_many(pairs)
+        """See ``BatchStore.rename_many``; etags are not compared.
+
+        Without them a lost answer could not be settled, so each file is looked at before.
+        """
+        if all(etag for _, _, etag in pairs):
+            return await self._client.rename_many(pairs)
+        for done, (source, dest, etag) in enumerate(pairs):
+            try:
+                await self.rename(source, dest, etag=etag)
+            except StoreError as error:
+                return done, error
+        return len(pairs), None
 
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``; the directory ``path`` stays where it is."""
@@ -202,13 +205,6 @@ class HdfsStore:
         if all(map(_is_hidden, entries)):
             for info in entries:
                 await self._files.delete(HdfsRequest("delete", path, writes=True), info.path)
-
-    async def _is_there(self, path: str) -> bool:
-        try:
-            await self._files.head(HdfsRequest("rename", path, writes=True), path)
-        except NotFoundError:
-            return False
-        return True
 
 
 def _is_hidden(info: Info) -> bool:

@@ -1,0 +1,1 @@
+"""A NameNode in memory: its rules, and a client of it that meets faults."""

@@ -1,0 +1,109 @@
+"""A client of the modelled NameNode in this process: requests meet faults, and processes die.
+
+The store over it is the one that users have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from asynccommit.errors import RejectedError, StoreError
+from asynccommit.stores.base import Move, Renamed
+from asynccommit.stores.hdfs.errors import HdfsRequest, translate
+from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.crashes import WRITES, MortalSender, Process
+from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsWriteOptions
+from asynccommit.testing.models.in_process import Asked, Sender
+
+T = TypeVar("T")
+
+_READS = {"head": "head", "get": "read", "list": "list"}
+# A request of another method that looks first; see ``HdfsRequest.writes``.
+_ASIDE = {"put": "create", "copy": "create", "mkdir_new": "mkdir", "probe": "create"}
+_CHANGES = {
+    **_ASIDE,
+    "delete": "delete",
+    "delete_tree": "delete",
+    "mkdir": "mkdir",
+    "rename": "rename",
+}
+_MOVES = ("put", "copy", "mkdir_new")
+"""Methods whose visible request is a rename."""
+
+
+class SimHdfsClient(Sender):
+    """The requests of one process to a NameNode of the model.
+
+    Args:
+        namenode: the NameNode.
+        settings: see ``Sender``.
+    """
+
+    options = HdfsWriteOptions
+
+    def __init__(self, namenode: HdfsNameNode, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings, _rejected)
+        self._namenode = namenode
+
+    async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
+        """See ``HdfsClient.ask``."""
+        aside = not request.writes and request.op in _ASIDE
+        op = _CHANGES[request.op] if request.writes or aside else _READS.get(request.op, "head")
+        if request.writes and request.op in _MOVES:
+            op = "rename"
+        asked = Asked(request.op, request.path, request.writes, request.new, aside)
+
+        def apply() -> tuple[T | None, Exception | None]:
+            try:
+                return call(self._namenode), None
+            except Exception as error:
+                return None, error
+
+        answer, error = await self._ask(asked, op, request.path, apply)
+        if isinstance(error, StoreError):
+            raise error
+        if error is not None:
+            raise translate(request, error) from error
+        return answer  # type: ignore[return-value]  # without an error there is an answer
+
+    async def work(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
+        """See ``HdfsClient.work``."""
+        return await self.ask(request, call)
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """See ``HdfsClient.rename_many``; a process can die between two of them."""
+        for done, (source, dest, _) in enumerate(pairs):
+            request = HdfsRequest("rename", source, writes=True, new=True)
+            try:
+                await self.ask(request, _renaming(source, dest))
+            except StoreError as error:
+                return done, error
+        return len(pairs), None
+
+
+class MortalHdfsClient(MortalSender, SimHdfsClient):
+    """The same for a process that can die at each request.
+
+    Args:
+        namenode: the NameNode.
+        settings: see ``Sender``.
+        process: process that sends the requests.
+    """
+
+    _writes = WRITES
+
+    def __init__(
+        self, namenode: HdfsNameNode, settings: Mapping[str, Any], process: Process
+    ) -> None:
+        super().__init__(namenode, settings)
+        self._process = process
+
+
+def _renaming(source: str, dest: str) -> Callable[[HdfsNameNode], None]:
+    return lambda namenode: namenode.rename(source, dest, False)
+
+
+def _rejected(_asked: Asked, _answer: Refusal) -> type[StoreError]:
+    """Return the error for a refusal of the weather that no service would send."""
+    return RejectedError

@@ -1,0 +1,276 @@
+"""The namespace of a NameNode, with the methods of hdfs-native's client.
+
+The rules are those of Hadoop 3.5: a rename without overwrite replaces nothing, moves nothing into a
+directory and makes no parent; a recursive delete and the rename of a directory are one step; there
+are no etags; a file keeps its number and its modification time when it is renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from asynccommit.testing.models.hdfs.errors import (
+    invalid_name,
+    not_directory,
+    not_empty,
+    refused,
+    too_long,
+)
+
+_LONGEST = 255  # characters of a name
+_NO_QUOTA = (1 << 64) - 1  # as the library shows -1
+
+
+@dataclass(slots=True)
+class HdfsNode:
+    """A file or a directory.
+
+    Attributes:
+        number: survives renames, and is never used again.
+        time: of the last change, in milliseconds since the epoch.
+        data: content of a file.
+        children: entries of a directory; ``None`` for a file.
+    """
+
+    number: int
+    time: int
+    data: bytes = b""
+    children: dict[str, HdfsNode] | None = None
+
+
+class HdfsStatus(NamedTuple):
+    """The facts that the library shows about a path."""
+
+    path: str
+    isdir: bool
+    length: int
+    modification_time: int
+
+
+class HdfsSummary(NamedTuple):
+    """The counts below a directory, and its quotas."""
+
+    file_count: int
+    directory_count: int
+    quota: int = _NO_QUOTA
+    space_consumed: int = 0
+    space_quota: int = _NO_QUOTA
+
+
+@dataclass(slots=True)
+class HdfsWriteOptions:
+    """The options of ``create``."""
+
+    permission: int = 0o644
+    overwrite: bool = False
+    create_parent: bool = True
+
+
+@dataclass(slots=True)
+class HdfsWriter:
+    """Writes a file, which is there and empty from the beginning."""
+
+    _node: HdfsNode
+    _tick: Callable[[], int]
+    _parts: list[bytes] = field(default_factory=list)
+
+    def write(self, data: bytes) -> None:
+        """Add content."""
+        self._parts.append(data)
+
+    def hsync(self) -> None:
+        """Have the content last; the model has no disks."""
+
+    def close(self) -> None:
+        """End the file."""
+        self._node.data = b"".join(self._parts)
+        self._node.time = self._tick()
+
+
+class HdfsReader:
+    """Reads a file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        found = self._data[self._at : self._at + size]
+        self._at += len(found)
+        return found
+
+
+class HdfsNameNode:
+    """A NameNode.
+
+    Args:
+        now: seconds since the epoch. No two changes have the same millisecond.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._number = self._last = 0
+        self.root = HdfsNode(0, 0, children={})
+
+    # --- reads ---------------------------------------------------------------------------------
+
+    def get_file_info(self, path: str) -> HdfsStatus:
+        """Return the facts about a path. Raises ``FileNotFoundError``."""
+        return _status(path, self._need(path))
+
+    def list_status(self, path: str) -> list[HdfsStatus]:
+        """Return the entries of a directory, or a file as its only entry."""
+        node = self._need(path)
+        if node.children is None:
+            return [_status(path, node)]
+        base = path.rstrip("/")
+        return [_status(f"{base}/{name}", each) for name, each in sorted(node.children.items())]
+
+    def get_content_summary(self, path: str) -> HdfsSummary:
+        """Return the counts below a directory; the model has no quotas."""
+        nodes = list(_below(self._need(path)))
+        files = sum(node.children is None for node in nodes)
+        return HdfsSummary(files, len(nodes) - files)
+
+    def read(self, path: str) -> HdfsReader:
+        """Open a file. Raises ``FileNotFoundError`` for a directory too."""
+        node = self._need(path)
+        if node.children is not None:
+            raise FileNotFoundError(f"Path is not a file: {path}")
+        return HdfsReader(node.data)
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def create(self, path: str, options: HdfsWriteOptions) -> HdfsWriter:
+        """Make an empty file and return its writer."""
+        if options.create_parent:
+            self.mkdirs(_parent(path), options.permission, True)
+        children, name = self._place(path)
+        if name in children and not options.overwrite:
+            raise FileExistsError(f"{path} for client already exists")
+        node = children[name] = HdfsNode(self._next(), self._tick())
+        return HdfsWriter(node, self._tick)
+
+    def mkdirs(self, path: str, permission: int, create_parent: bool) -> None:
+        """Make a directory; the parents too if they may be made."""
+        at, so_far = self.root, ""
+        names = _names(path)
+        for number, name in enumerate(names):
+            if at.children is None:
+                raise not_directory(so_far)
+            so_far += f"/{name}"
+            if name not in at.children:
+                if not create_parent and number < len(names) - 1:
+                    raise FileNotFoundError(f"Parent directory doesn't exist: {so_far}")
+                _check_name(so_far, name)
+                at.children[name] = HdfsNode(self._next(), self._tick(), children={})
+            at = at.children[name]
+        if at.children is None:
+            raise FileExistsError(f"Path is not a directory: {path}")
+
+    def delete(self, path: str, recursive: bool) -> bool:
+        """Delete a file, or a directory with all it holds in one step."""
+        node = self._find(path)
+        if node is None:
+            return False
+        if node.children and not recursive:
+            raise not_empty(path)
+        children, name = self._place(path)
+        del children[name]
+        return True
+
+    def rename(self, source: str, dest: str, overwrite: bool) -> None:
+        """Rename by ``rename2``; with ``overwrite`` a file or an empty directory is replaced."""
+        node = self._find(source)
+        if node is None:
+            raise FileNotFoundError(f"rename source {source} is not found.")
+        if f"{dest}/".startswith(f"{source}/") and dest != source:
+            raise refused(f"Rename destination {dest} is a directory or file under source {source}")
+        children, name = self._place(dest)
+        there = children.get(name)
+        if there is not None and (not overwrite or there is node):
+            raise FileExistsError(f"rename destination {dest} already exists")
+        if there is not None:
+            _refuse_kinds(source, node, dest, there)
+        before, former = self._place(source)
+        del before[former]
+        children[name] = node
+
+    # --- the tree ------------------------------------------------------------------------------
+
+    def _find(self, path: str) -> HdfsNode | None:
+        at, so_far = self.root, ""
+        for name in _names(path):
+            if at.children is None:
+                raise not_directory(so_far)
+            found = at.children.get(name)
+            if found is None:
+                return None
+            at, so_far = found, f"{so_far}/{name}"
+        return at
+
+    def _need(self, path: str) -> HdfsNode:
+        node = self._find(path)
+        if node is None:
+            raise FileNotFoundError(f"File does not exist: {path}")
+        return node
+
+    def _place(self, path: str) -> tuple[dict[str, HdfsNode], str]:
+        """Return the entries of the parent directory, and the name in it."""
+        above, name = _parent(path), path.rpartition("/")[2]
+        _check_name(path, name)
+        parent = self._find(above)
+        if parent is None:
+            raise FileNotFoundError(f"Parent directory doesn't exist: {above}")
+        if parent.children is None:
+            raise not_directory(above)
+        return parent.children, name
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _tick(self) -> int:
+        self._last = max(self._last + 1, int(self._now() * 1000))
+        return self._last
+
+
+def _status(path: str, node: HdfsNode) -> HdfsStatus:
+    is_dir = node.children is not None
+    return HdfsStatus(path, is_dir, 0 if is_dir else len(node.data), node.time)
+
+
+def _below(node: HdfsNode) -> Iterator[HdfsNode]:
+    yield node
+    for child in (node.children or {}).values():
+        yield from _below(child)
+
+
+def _refuse_kinds(source: str, node: HdfsNode, dest: str, there: HdfsNode) -> None:
+    """Refuse to replace a file by a directory, or the other way, or what holds something."""
+    if (node.children is None) != (there.children is None):
+        kinds = "files" if node.children is None else "directories"
+        raise refused(f"Source {source} and destination {dest} must both be {kinds}")
+    if there.children:
+        raise refused(f"rename destination directory is not empty: {dest}")
+
+
+def _check_name(path: str, name: str) -> None:
+    if ":" in name or name in (".", ".."):
+        raise invalid_name(path)
+    if len(name) > _LONGEST:
+        raise too_long(name)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"

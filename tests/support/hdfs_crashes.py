@@ -1,0 +1,131 @@
+"""Where jobs run whose driver dies, on HDFS: the real store over the model of a NameNode."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from typing import Any
+
+from asynccommit.stores.base import Store
+from asynccommit.stores.hdfs.store import HdfsStore
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.crashes import Process
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
+from asynccommit.testing.models.hdfs.client import MortalHdfsClient
+from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode, HdfsWriteOptions
+from asynccommit.testing.models.invariants import Item
+from tests.support.crashes import Watch, clock
+
+NAMENODE = "sim:8020"
+
+
+class HdfsWorld:
+    """A NameNode of the model, reached by the store that users have. See ``ModelWorld``."""
+
+    words = False
+
+    def __init__(self, namenode: HdfsNameNode, seed: int = 0) -> None:
+        self.namenode = namenode
+        self.weather: FaultInjector | None = None
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+
+    @classmethod
+    def new(cls, seed: int = 0, watch: Watch | None = None) -> HdfsWorld:
+        """Return an empty one."""
+        return cls(HdfsNameNode(clock) if watch is None else WatchedNameNode(watch), seed)
+
+    def copy(self) -> HdfsWorld:
+        """Return one with the same content, whose processes are the same."""
+        namenode = copy.copy(self.namenode)
+        namenode.root = _clone(namenode.root)
+        made = HdfsWorld(namenode, self.seed)
+        made.processes = dict(self.processes)
+        made.telling = self.telling
+        return made
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """See ``ModelWorld.storm``."""
+        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate)
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``."""
+        settings = {"weather": self.weather, "patience": 0.5}
+        client = MortalHdfsClient(self.namenode, settings, process)
+        return HdfsStore(self.address("/"), environ={}, client=client)
+
+    def address(self, path: str) -> Address:
+        """See ``World.address``."""
+        return Address("hdfs", NAMENODE, path)
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+    def place(self, path: str, text: str) -> None:
+        """See ``World.place``."""
+        if path.endswith("/"):
+            self.namenode.mkdirs(path, 0o755, True)
+            return
+        writer = self.namenode.create(path, HdfsWriteOptions())
+        writer.write(text.encode())
+        writer.close()
+
+    def tree(self) -> dict[str, Item]:
+        """See ``World.tree``."""
+        return dict(_items(self.namenode.root, ""))
+
+
+class WatchedNameNode(HdfsNameNode):
+    """A NameNode that is looked at after every change of its names."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(clock)
+        self._watch = watch
+
+    def rename(self, source: str, dest: str, overwrite: bool) -> None:
+        """See ``HdfsNameNode.rename``."""
+        super().rename(source, dest, overwrite)
+        self._watch.look(_Lazy(self))
+
+    def delete(self, path: str, recursive: bool) -> bool:
+        """See ``HdfsNameNode.delete``."""
+        found = super().delete(path, recursive)
+        self._watch.look(_Lazy(self))
+        return found
+
+
+class _Lazy(dict[str, Item]):
+    """The tree of a NameNode, looked up path by path."""
+
+    def __init__(self, namenode: HdfsNameNode) -> None:
+        super().__init__()
+        self._root = namenode.root
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return what is at ``path``."""
+        node: HdfsNode | None = self._root
+        for name in path[1:].split("/"):
+            node = node.children.get(name) if node is not None and node.children else None
+        return default if node is None else _item(node)
+
+
+def _items(node: HdfsNode, path: str) -> list[tuple[str, Item]]:
+    found = []
+    for name, child in (node.children or {}).items():
+        found.append((f"{path}/{name}", _item(child)))
+        found += _items(child, f"{path}/{name}")
+    return found
+
+
+def _item(node: HdfsNode) -> Item:
+    return Item() if node.children is not None else Item(node.data, f"{node.number}-{node.time}")
+
+
+def _clone(node: HdfsNode) -> HdfsNode:
+    made = copy.copy(node)
+    if node.children is not None:
+        made.children = {name: _clone(child) for name, child in node.children.items()}
+    return made
