@@ -1,4 +1,4 @@
-"""Run the demo on HDFS: Hadoop's own NameNode and DataNode on this machine.
+"""Run the demo on HDFS: Hadoop's own servers on this machine.
 
 Spark's tasks write ``hdfs://`` through Hadoop's client. The job is committed first by this package,
 without a JVM, then by Spark's own committer. A third job's driver is killed in the middle of its
@@ -106,7 +106,7 @@ class HdfsOutcome(Findings):
 def run_on_hdfs(
     keep: Path | None = None, *, months: Sequence[int] = HDFS_MONTHS, say: Say = print
 ) -> HdfsOutcome:
-    """Write the flights to HDFS with both committers, compare, kill and resume.
+    """Write the flights to HDFS, compare both committers, kill and resume.
 
     Args:
         keep: directory for the logs, new or empty; ``demo-out`` by default.
@@ -129,7 +129,7 @@ def run_on_hdfs(
 
 
 class _HdfsScenario(Scenario):
-    """The scenario: tasks write through Hadoop's client, this package commits, and Spark."""
+    """The scenario: tasks write through Hadoop's client; both commit."""
 
     def __init__(self, session: SparkSession, root: str, ground: Ground, say: Say) -> None:
         super().__init__(session, ground, say, through="Hadoop's client", progress=None)
@@ -159,7 +159,7 @@ class _HdfsScenario(Scenario):
         return WrittenTable(files=files, rows=rows, content=content, **timing._asdict())
 
     def _kill(self, files: int, content: tuple[int, str]) -> Killed:
-        """Have a driver killed in the middle of its renames, and finish its job here."""
+        """Have a driver killed amid its renames, and finish its job here."""
         self.say(f"a second driver writes them, and is killed when {files // _SHARE} files moved")
         url = f"{self._root}/killed"
         job = DriverJob.on(self.ground, url, _SLOW, TASKS)

@@ -1,4 +1,4 @@
-"""Run HDFS's own servers on this machine: a NameNode and a DataNode in one JVM."""
+"""Run HDFS's own servers, a NameNode and a DataNode, in one JVM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def minicluster_jar() -> Path:
 
 @contextmanager
 def serving_hdfs(jar: Path, folder: Path, log: Path) -> Iterator[str]:
-    """Run the servers with their disks in ``folder``; yield the URL of the root.
+    """Run the servers with their disks in ``folder``; yield the root's URL.
 
     They listen on 127.0.0.1 only. Raises ``AsyncCommitError`` if they do not start.
     """

@@ -219,7 +219,7 @@ async def _clear(request: Mapping[str, Any]) -> None:
 
 
 def _look_ahead(request: Mapping[str, Any]) -> None:
-    """Ask the JVM about its filesystem, if the store of the request works through it."""
+    """Ask the JVM about its filesystem, if the store works through it."""
     prepare(decode_uri(request["dest"]), storage_of(request))
 
 
@@ -275,7 +275,7 @@ def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_of(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the storage option that names the store, if a session's settings have it."""
+    """Return the storage option that names the store, if there is one."""
     found = [text for key, text in sorted(conf.items()) if bare(key) == STORE_OPTION]
     return {STORE_OPTION: found[-1]} if found else {}
 

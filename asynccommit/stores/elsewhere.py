@@ -1,4 +1,4 @@
-"""Stores that another part of this process opens, under a name of their own.
+"""Stores that another part of this process opens.
 
 Spark's part of this package provides ``jvm``: any filesystem that the driver's JVM can open. It is
 used if the option ``asynccommit.store`` names it, and for what no store here can open.
@@ -26,12 +26,12 @@ _NEEDED = {"hdfs": "hdfs_native", "viewfs": "hdfs_native"}
 
 
 def provide(name: str, opener: Opener) -> None:
-    """Have ``name`` open stores of this process; the last opener of a name counts."""
+    """Have ``opener`` open the stores of a name; the last one counts."""
     _OPENERS[name] = opener
 
 
 def opener_for(address: Address, options: Mapping[str, Any], known: bool) -> Opener | None:
-    """Return what opens the store of ``address``; ``None`` for a store of this package.
+    """Return what opens a store; ``None`` for one of this package.
 
     Args:
         address: the place.

@@ -21,7 +21,7 @@ Waiting = tuple[HdfsRequest, "asyncio.Future[Any]"]
 
 
 class FileCalls(Protocol):
-    """The object of the JVM that takes calls and gives results; see FileCalls.java."""
+    """The object that takes calls and gives results; see FileCalls.java."""
 
     def submit(self, turn: int, calls: bytes) -> None:
         """Begin calls; a turn that was submitted before does nothing."""

@@ -104,7 +104,7 @@ def _name(address: Address) -> str:
 
 
 def _files() -> Any:
-    """Return the filesystems of the JVM. Raises ``UnsupportedError`` without one."""
+    """Return the JVM's filesystems. Raises ``UnsupportedError`` without one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -127,7 +127,7 @@ def _open_by_session(files: Any, address: Address) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Return the class and the message of an exception of the JVM, without its stack."""
+    """Return class and message of an exception of the JVM, without stack."""
     java = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
     return short(redact(text.partition("\n")[0]), _ROOM)

@@ -31,7 +31,7 @@ _BATCH = 64  # renames of one thread of the JVM, one after another
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts about a filesystem, from its class, its capabilities and a probe.
+    """The facts about a filesystem, from class, capabilities and a probe.
 
     Attributes:
         name: scheme and authority.
@@ -49,7 +49,7 @@ class FileFacts:
 
 
 class HadoopStore:
-    """The files of one filesystem, as Hadoop's class in the driver's JVM shows them.
+    """The files of one filesystem, as Hadoop's class in the JVM shows them.
 
     A rename is one that has options where the filesystem has it (``rename2`` of HDFS), and never
     moves a source into a directory that exists. Elsewhere the destination is looked at first.
@@ -182,7 +182,7 @@ class HadoopStore:
         await self._ask(request, self._beside(path))
 
     async def sync(self, path: str) -> None:
-        """Do nothing: what ``put`` wrote is on the disks, where the filesystem can tell."""
+        """Do nothing: ``put`` has asked for ``hsync``, where that is possible."""
 
     async def aclose(self) -> None:
         """End the threads; the JVM keeps the filesystem."""

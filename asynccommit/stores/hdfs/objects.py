@@ -157,7 +157,7 @@ class HdfsObjects:
         return None
 
     async def try_rename(self, folder: str, place: str) -> None:
-        """Raise the error with which a rename from ``folder`` to below ``place`` ends.
+        """Raise the error of a rename from ``folder`` to below ``place``.
 
         An empty hidden file is renamed there, and deleted.
         """

@@ -28,7 +28,7 @@ class QuotaUse(NamedTuple):
 
 
 def not_common(path: str, place: str) -> Iterator[str]:
-    """Yield ``place`` and the directories above it that are not above ``path``."""
+    """Yield ``place`` and what is above it and not above ``path``."""
     while place and place != "/" and not f"{path}/".startswith(f"{place}/"):
         yield place
         place = place.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""A client of the modelled NameNode in this process: requests meet faults, and processes die.
+"""A client of the modelled NameNode, whose requests meet faults.
 
 The store over it is the one that users have.
 """
@@ -105,5 +105,5 @@ def _renaming(source: str, dest: str) -> Callable[[HdfsNameNode], None]:
 
 
 def _rejected(_asked: Asked, _answer: Refusal) -> type[StoreError]:
-    """Return the error for a refusal of the weather that no service would send."""
+    """Return the error for a refusal that is no rule of the NameNode."""
     return RejectedError

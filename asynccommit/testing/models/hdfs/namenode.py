@@ -186,7 +186,7 @@ class HdfsNameNode:
         return True
 
     def rename(self, source: str, dest: str, overwrite: bool) -> None:
-        """Rename by ``rename2``; with ``overwrite`` a file or an empty directory is replaced."""
+        """Rename by ``rename2``; ``overwrite`` replaces a file or empty directory."""
         node = self._find(source)
         if node is None:
             raise FileNotFoundError(f"rename source {source} is not found.")
@@ -253,7 +253,7 @@ def _below(node: HdfsNode) -> Iterator[HdfsNode]:
 
 
 def _refuse_kinds(source: str, node: HdfsNode, dest: str, there: HdfsNode) -> None:
-    """Refuse to replace a file by a directory, or the other way, or what holds something."""
+    """Refuse to replace another kind, or a directory that holds something."""
     if (node.children is None) != (there.children is None):
         kinds = "files" if node.children is None else "directories"
         raise refused(f"Source {source} and destination {dest} must both be {kinds}")
