@@ -15,7 +15,7 @@ from asynccommit.demo import HdfsOutcome, Killed
 from asynccommit.demo.mini_hdfs import serving_hdfs
 from asynccommit.demo.outcome import WrittenTable
 from asynccommit.errors import AsyncCommitError
-from asynccommit.inspect.text import to_text
+from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
 from tests.support import mini_hdfs
 
