@@ -234,7 +234,7 @@ class BucketOutcome(Findings):
 
     def _comparison(self) -> Table:
         theirs, ours = self.theirs, self.ours
-        shown = comparison(f"{self.store.whose}'s committer", "ratio")
+        shown = comparison(f"{self.store.whose}'s committer", "difference")
         of = f" of {self.store.noun}s" if self.store.groups else ""
         shown.add_row("lost responses", "none", f"{ours.lost:,} ({self.weather.lost}{of})", "")
         shown.add_row("files", f"{theirs.files:,}", f"{ours.files:,}", "")

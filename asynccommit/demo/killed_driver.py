@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -37,6 +37,8 @@ class DriverJob:
         threads: number of threads of its Spark session.
         log: file for all output.
         scratch: directory for temporary files of its Spark session.
+        tasks: number of tasks.
+        ours: whether this package commits, and not Spark's own committer.
     """
 
     source: str
@@ -45,27 +47,39 @@ class DriverJob:
     threads: int
     log: str
     scratch: str
+    tasks: int = TASKS
+    ours: bool = True
 
     @classmethod
-    def on(cls, ground: flights.Ground, url: str, conf: Mapping[str, str], threads: int) -> Self:
+    def on(
+        cls,
+        ground: flights.Ground,
+        url: str,
+        conf: Mapping[str, str],
+        threads: int,
+        *,
+        tasks: int = TASKS,
+        ours: bool = True,
+    ) -> Self:
         """Return the job that writes the flights of a demo to ``url``."""
-        return cls(str(ground.table), url, conf, threads, str(ground.log), str(ground.scratch))
+        table, log, scratch = str(ground.table), str(ground.log), str(ground.scratch)
+        return cls(table, url, conf, threads, log, scratch, tasks, ours)
 
 
 def write(job: DriverJob) -> None:
     """Write the table as a user's program does."""
     log, scratch = Path(job.log), Path(job.scratch)
     with quiet_session(log, scratch, threads=job.threads, conf=job.conf) as session:
-        data = flights.read_flights(session, Path(job.source)).repartition(TASKS)
-        with flights.committer(session, log):
+        data = flights.read_flights(session, Path(job.source)).repartition(job.tasks)
+        with flights.committer(session, log) if job.ours else nullcontext():
             data.write.partitionBy(*flights.PARTITIONS).parquet(job.url)
 
 
-def kill_half_way(job: DriverJob, half_way: Callable[[], bool]) -> None:
+def kill_half_way(job: DriverJob, half_way: Callable[[], bool], look: float = _LOOK) -> None:
     """Run the job in a process and kill the process tree half-way.
 
-    The kill happens when ``half_way`` returns true. Raises ``AsyncCommitError`` if the process ends
-    before that, or does not reach it in time.
+    The kill happens when ``half_way``, asked every ``look`` seconds, returns true. Raises
+    ``AsyncCommitError`` if the process ends before that, or does not reach it in time.
     """
     command = [sys.executable, "-m", __spec__.name, json.dumps(asdict(job))]
     end = time.monotonic() + _PATIENCE
@@ -80,7 +94,7 @@ def kill_half_way(job: DriverJob, half_way: Callable[[], bool]) -> None:
                     raise AsyncCommitError(
                         f"the driver was not killed half-way; its log is {job.log}"
                     )
-                time.sleep(_LOOK)
+                time.sleep(look)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

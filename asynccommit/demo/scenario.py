@@ -29,6 +29,7 @@ class Scenario:
         progress: whether our commits show progress; ``None`` for a terminal only.
         conf: Hadoop options of our commits.
         partitions: columns to partition by.
+        tasks: number of tasks.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class Scenario:
         progress: bool | None = False,
         conf: Mapping[str, str] | None = None,
         partitions: Sequence[str] = flights.PARTITIONS,
+        tasks: int = TASKS,
     ) -> None:
         self.session = session
         self.ground = ground
         self.say = say
         self.partitions = partitions
+        self.tasks = tasks
         self._through = through
         self._progress = progress
         self._conf = conf
@@ -64,10 +67,10 @@ class Scenario:
         data = flights.read_flights(self.session, self.ground.table)
         # With thousands of partitions one file each is enough.
         big = self.partitions if self.partitions == flights.BIG_PARTITIONS else ()
-        data = data.repartition(TASKS, *big).cache()
+        data = data.repartition(self.tasks, *big).cache()
         rows, content = fingerprint(data)
         through = f", through {self._through}" if self._through else ""
-        self.say(f"{rows:,} flights are to be written by {TASKS} tasks{through}")
+        self.say(f"{rows:,} flights are to be written by {self.tasks} tasks{through}")
         return data, rows, content
 
     def warm_up(self, data: DataFrame, root: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -31,9 +32,11 @@ from asynccommit.demo import (
     adls,
     gcs,
 )
+from asynccommit.demo.crash import KilledTable
 from asynccommit.demo.emulated import serving
 from asynccommit.demo.flights import MARK, find_flights, prepare, unpack
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way
+from asynccommit.demo.outcome import in_words, show_ratio
 from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
 from asynccommit.inspect.cells import to_text
@@ -51,6 +54,30 @@ SIDE = Side(
     rows=336_776,
     content="-17",
 )
+SPARK_KILLED = KilledTable(
+    path="/t/killed/spark",
+    files=730,
+    visible=466,
+    rows=214_251,
+    refusal="",
+    resume_seconds=None,
+    rows_after=225_000,
+    hidden_after=0,
+    marked=True,
+    right=False,
+)
+OURS_KILLED = KilledTable(
+    path="/t/killed/asynccommit",
+    files=730,
+    visible=376,
+    rows=173_058,
+    refusal="UnfinishedError: finish it: asynccommit resume /t/killed/asynccommit",
+    resume_seconds=0.4,
+    rows_after=336_776,
+    hidden_after=0,
+    marked=True,
+    right=True,
+)
 OUTCOME = DemoResult(
     336_776,
     "-17",
@@ -60,6 +87,8 @@ OUTCOME = DemoResult(
     "/r",
     {"job_stage_rename_files": 0.037},
     "/log",
+    SPARK_KILLED,
+    OURS_KILLED,
 )
 
 
@@ -80,20 +109,82 @@ def test_metric_is_read(text: str | None, seconds: float | None) -> None:
     assert duration(text) == seconds
 
 
-def test_table_compares() -> None:
-    """The table has every figure for both, the ratio, the checks and the places."""
+def test_table_tells_what_was_left() -> None:
+    """The table has what readers saw, what the next job did, and what was lost, for both."""
     text = to_text(OUTCOME.table())
 
-    assert [line.split() for line in text.splitlines()[1:6]] == [
-        ["files", "1,460", "1,460"],
-        ["partitions", "365", "365"],
-        ["task", "commit", "500", "ms", "500", "ms", "1.0x"],
-        ["job", "commit", "2.00", "s", "500", "ms", "4.0x"],
-        ["whole", "write", "20.0", "s", "16.0", "s", "1.2x"],
+    rows = [re.split(r" {2,}", line.strip()) for line in text.splitlines()[2:10]]
+    assert rows == [
+        ["Spark's committer", "asynccommit"],
+        ["files that readers see", "466 of 730", "376 of 730"],
+        ["rows that they count", "214,251 of 336,776", "173,058 of 336,776"],
+        ["the next job is", "accepted", "refused"],
+        ["what finishes the commit", "nothing", "asynccommit resume"],
+        ["files lost in the end", "264", "0"],
+        ["_SUCCESS in the end", "yes", "yes"],
+        ["exact to the row", "NO", "yes"],
     ]
-    assert "Our job commit: rename files 37 ms." in text
     assert text.count("\nyes  ") == len(OUTCOME.checks)
     assert OUTCOME.proven
+
+
+def test_table_compares_times_in_sentences() -> None:
+    """The slower side comes last, with how many times as long it took; and places to look at."""
+    text = " ".join(to_text(OUTCOME.table()).split())
+
+    assert (
+        "Its job commit took 500 ms with asynccommit, and 2.00 s, 4.0 times as long, with Spark's "
+        "committer."
+    ) in text
+    assert "Our job commit, by stage: rename files 37 ms." in text
+    assert "asynccommit inspect /t" in text
+    assert "/t/_SUCCESS" in text
+
+
+@pytest.mark.parametrize(
+    "theirs, mine, words",
+    [
+        (
+            2.0,
+            0.5,
+            "500 ms with asynccommit, and 2.00 s, 4.0 times as long, with Spark's committer",
+        ),
+        (0.005, 1.0, "5 ms with Spark's committer, and 1.00 s, 200.0 times as long, with async"),
+        (1.0, 1.05, "1.00 s with Spark's committer, and 1.05 s, about the same, with asynccommit"),
+        (None, 1.0, ""),
+        (1.0, None, ""),
+    ],
+)
+def test_times_are_compared_in_words(theirs: float | None, mine: float | None, words: str) -> None:
+    """A sentence says which is slower and by how much; an unknown time makes no sentence."""
+    said = in_words("It", theirs, mine)
+
+    assert bool(said) is bool(words)
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "theirs, mine, shown",
+    [
+        (98, 6, "16.3x less"),
+        (5, 1000, "200.0x more"),
+        (3, 3, "the same"),
+        (0, 3, ""),
+        (3, None, ""),
+    ],
+)
+def test_ratio_is_readable(theirs: float, mine: float | None, shown: str) -> None:
+    """A ratio is never below one: it says less or more."""
+    assert show_ratio(theirs, mine) == shown
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_table_fits_the_terminal(width: int) -> None:
+    """No line of the comparison is cut or longer than the terminal."""
+    lines = to_text(OUTCOME.table(), width).splitlines()
+
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +197,13 @@ def test_table_compares() -> None:
         {"ours": replace(SIDE, left=True)},
         {"success": None},
         {"report": None},
+        {"spark_killed": replace(SPARK_KILLED, refusal="no")},
+        {"spark_killed": replace(SPARK_KILLED, marked=False)},
+        {"spark_killed": replace(SPARK_KILLED, right=True)},
+        {"ours_killed": replace(OURS_KILLED, visible=0)},
+        {"ours_killed": replace(OURS_KILLED, visible=730)},
+        {"ours_killed": replace(OURS_KILLED, refusal="")},
+        {"ours_killed": replace(OURS_KILLED, right=False)},
     ],
     ids=str,
 )
@@ -122,7 +220,7 @@ def test_metric_that_spark_does_not_give_is_not_made_up() -> None:
     """Without the metric the table says that it is not known."""
     unknown = replace(OUTCOME, spark=replace(SIDE, job_commit=None))
 
-    assert "not known" in to_text(unknown.table())
+    assert "Its job commit took" not in to_text(unknown.table())
 
 
 def test_directory_of_somebody_else_is_left_alone(
@@ -234,7 +332,7 @@ def test_printed_to_catches_what_children_print(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_demo_on_one_month(tmp_path: Path) -> None:
-    """One month, written by Spark with both committers: the same rows, nothing left, all told."""
+    """One month: Spark's killed job loses files, ours is finished, and both tables are right."""
     pytest.importorskip("pyspark")
     code = """if True:
         import json, pathlib, sys
@@ -251,9 +349,13 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     assert said["proven"], said["table"]
     assert said["rows"] == 27_004
     for side in (said["ours"], said["spark"]):
-        assert (side["files"], side["partitions"]) == (124, 31)
+        assert (side["files"], side["partitions"]) == (62, 31)
         assert side["job_commit"] is not None
-        assert side["task_commit"] is not None
+    half, whole = said["spark_killed"], said["ours_killed"]
+    assert (half["files"], whole["files"]) == (62, 62)
+    assert half["rows"] < 27_004 != half["rows_after"]
+    assert (whole["rows_after"], whole["hidden_after"]) == (27_004, 0)
+    assert "asynccommit resume" in whole["refusal"]
     assert os.listdir(tmp_path) == ["out"]
     summary = json.loads(Path(said["report"].removeprefix("file:")).read_text())
     assert summary["success"] is True
@@ -403,10 +505,10 @@ def test_table_of_the_demo_on_gcs() -> None:
     text = to_text(GCS.table())
 
     words = [line.split() for line in text.splitlines()]
-    assert ["requests", "98", "6", "16.3x"] in words
-    assert ["moves", "and", "copies", "8", "6", "1.3x"] in words
+    assert ["requests", "98", "6", "16.3x", "less"] in words
+    assert ["moves", "and", "copies", "8", "6", "1.3x", "less"] in words
     assert ["too", "many", "(429)", "0", "1"] in words
-    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x"] in words
+    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x", "less"] in words
     assert "overwrite of month=1/day=1" in text
     assert "Could not rename" in text
     assert text.count("\nyes  ") == len(GCS.checks) == 6
@@ -416,8 +518,8 @@ def test_table_of_the_demo_on_gcs() -> None:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverJob:
     """Return a job whose driver is a script that this test writes into ``driver``."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "driver"))
-    places = {"source": "", "log": str(tmp_path / "log"), "scratch": str(tmp_path)}
-    return DriverJob(url="gs://flights/killed", conf={}, threads=1, **places)
+    log, scratch = str(tmp_path / "log"), str(tmp_path)
+    return DriverJob("", "gs://flights/killed", conf={}, threads=1, log=log, scratch=scratch)
 
 
 def _drive(script: str) -> None:

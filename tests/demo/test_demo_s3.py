@@ -103,9 +103,9 @@ def test_table_compares() -> None:
 
     words = [line.split() for line in text.splitlines()]
     assert ["lost", "responses", "none", "2", "(5%)"] in words
-    assert ["requests", "94", "47", "2.0x"] in words
+    assert ["requests", "94", "47", "2.0x", "less"] in words
     assert words[4:7] == [["complete_upload", "4", "5"], ["head", "90", "0"], ["list", "0", "42"]]
-    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x"] in words
+    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x", "less"] in words
     assert "3 files by 6 copies, job commit 7.00 s" in text
     assert "overwrite of month=1/day=1" in text
     assert "its job was done" in text
