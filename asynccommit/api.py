@@ -28,7 +28,7 @@ from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import NotFoundError, OptionError
 from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
-from asynccommit.options.job import Mode, Options, rate_among
+from asynccommit.options.job import AnyMode, Mode, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.background import ended
@@ -186,7 +186,7 @@ async def open_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-    mode: Mode | str | None = None,
+    mode: AnyMode | None = None,
     committer: str | None = None,
     pending: Url | None = None,
     on_progress: OnProgress | None = None,
@@ -278,7 +278,7 @@ async def commit_job(
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: AnyMode = Mode.APPEND,
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
     on_visible: OnVisible | None = None,
@@ -323,7 +323,7 @@ async def plan_job(
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: AnyMode = Mode.APPEND,
 ) -> JobReport:
     """Return the report that ``commit_job`` would return.
 

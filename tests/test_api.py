@@ -12,6 +12,7 @@ from asynccommit import (
     CommittedError,
     Mode,
     OptionError,
+    Options,
     OwnedError,
     PreflightError,
     Progress,
@@ -176,7 +177,7 @@ async def test_mode_fail(tmp_path: Path) -> None:
 async def test_mode_that_is_none(tmp_path: Path) -> None:
     """A mode that does not exist is named with those that do, and nothing is made."""
     with pytest.raises(OptionError, match="replace_partitions"):
-        async with open_job(tmp_path / "out", mode="overwrite"):
+        async with open_job(tmp_path / "out", mode="overwrite"):  # type: ignore[arg-type]
             pass
     assert not (tmp_path / "out").exists()
 
@@ -309,6 +310,26 @@ def test_a_rerun_after_a_crash(tmp_path: Path) -> None:
     assert refused.value.jobs == (JOB,)
     asyncio.run(rerun(**{"asynccommit.on.unfinished": "rollback"}))
     assert len(visible(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("policy", ["refuse", "resume", "rollback"])
+def test_a_policy_as_text_is_that_policy(tmp_path: Path, policy: str) -> None:
+    """The name of a policy in ``Options`` never means another one: what was cut short is safe."""
+    cut_short(tmp_path)
+    options = Options(on_unfinished=policy)  # type: ignore[arg-type]
+
+    async def rerun() -> None:
+        async with open_job(tmp_path, options=options) as job, job.task(0) as task:
+            await task.put(f"day=3/{job.job_id}", b"x")
+
+    if policy == "rollback":
+        asyncio.run(rerun())
+    else:
+        with pytest.raises((UnfinishedError, CommittedError)):
+            asyncio.run(rerun())
+    kept = job_statuses(tmp_path)
+    assert [job.job_id for job in asyncio.run(kept)] == ([JOB] if policy == "refuse" else [])
+    assert (visible(tmp_path) == WHOLE) is (policy == "resume")
 
 
 def test_a_job_key(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from asynccommit.errors import OptionError
 from asynccommit.options import values
@@ -59,6 +59,14 @@ class Mode(StrEnum):
         except ValueError:
             known = ", ".join(cls)
             raise OptionError(f"the mode is {mode!r}: expected one of {known}") from None
+
+
+if TYPE_CHECKING:
+    ModeName: TypeAlias = Literal["append", "fail", "replace_table", "replace_partitions"]
+else:
+    ModeName = str  # checked by ``Mode.of``, whose error names the modes
+AnyMode: TypeAlias = Mode | ModeName
+"""A mode or its name, as functions take it: type checkers find a misspelt name."""
 
 
 class OnUnfinished(StrEnum):

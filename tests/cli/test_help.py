@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,3 +71,25 @@ def test_an_option_says_the_same_everywhere() -> None:
                 helps[option.name].add(option.help or "")
 
     assert {name: texts for name, texts in helps.items() if len(texts) != 1} == {}
+
+
+@pytest.mark.parametrize("words", [words for words, _ in EVERY], ids=NAMES)
+def test_short_option_is_the_same_help(words: tuple[str, ...]) -> None:
+    """``-h`` prints what ``--help`` prints, of each command and each group."""
+    short, long = (CliRunner().invoke(app, [*words, option]) for option in ("-h", "--help"))
+
+    assert (short.exit_code, short.output) == (0, long.output)
+
+
+def test_shell_completes_commands_and_options() -> None:
+    """What ``--install-completion`` installs asks for words, and gets those there are."""
+
+    def complete(line: str) -> set[str]:
+        words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        environment = {**os.environ, "_ASYNCCOMMIT_COMPLETE": "complete_bash", **words}
+        command = [str(Path(sys.executable).with_name("asynccommit"))]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return {*done.stdout.split()}
+
+    assert complete("asynccommit sta") == {"status"}
+    assert "--adopt" in complete("asynccommit resume --a")
