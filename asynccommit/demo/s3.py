@@ -26,6 +26,7 @@ from asynccommit.demo.hadoop_jars import (
 from asynccommit.demo.moto import Moto, need_moto, serving_moto
 from asynccommit.demo.outcome import StoreBehaviour
 from asynccommit.errors import UnsupportedError
+from asynccommit.spark.clients import S3A_SDKS, SDK, SDK_PARTS
 
 BUCKET = "flights"
 S3_MONTHS = (1,)
@@ -34,19 +35,12 @@ S3_MONTHS = (1,)
 S3_WEATHER = StoreBehaviour(latency="5ms", limit=3500, lost="5%")
 _COMPLETE = "complete_upload"
 
-SDKS: Mapping[str, str] = {"3.5.0": "2.35.4"}
-"""Version of Hadoop -> version of the SDK that its client was built with."""
-
 # Maven's repository had no version for Spark 4.2 or 4.3 when this was written; 4.3 accepts this
 # one.
 _CLOUD = "4.1.1"
 _CLOUD_SHA256 = "e5b41b43d481510afd0cdc372b593770ddee5a0a348d0744cef6c6cd77a27943"
 _CLOUD_CLASSES = "org.apache.spark.internal.io.cloud"
 
-# The client depends on all of Amazon's SDK in one jar of 686 MB. It uses only the S3 module and its
-# dependencies: 17 MB in separate jars.
-_SDK = "software.amazon.awssdk"
-_PARTS = ("s3", "s3-transfer-manager", "sts")
 # Spark already has these; a second version would conflict.
 _SPARKS = ("org.slf4j", "io.netty", "commons-codec", "commons-logging", "org.apache.httpcomponents")
 
@@ -135,11 +129,11 @@ def client_jars() -> Sequence[Path]:
     Raises ``UnsupportedError`` that says what is missing.
     """
     hadoop = hadoop_version()
-    if hadoop not in SDKS:
-        known = ", ".join(SDKS)
+    if hadoop not in S3A_SDKS:
+        known = ", ".join(S3A_SDKS)
         raise UnsupportedError(f"the SDK for Hadoop {hadoop} is unknown; known versions: {known}")
-    client = Dependency("org.apache.hadoop", "hadoop-aws", hadoop, without=((_SDK, "bundle"),))
-    parts = [Dependency(_SDK, part, SDKS[hadoop]) for part in _PARTS]
+    client = Dependency("org.apache.hadoop", "hadoop-aws", hadoop, without=((SDK, "bundle"),))
+    parts = [Dependency(SDK, part, S3A_SDKS[hadoop]) for part in SDK_PARTS]
     return cached_jars(f"hadoop-aws-{hadoop}", [client, *parts], without_groups=_SPARKS)
 
 

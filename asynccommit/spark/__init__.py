@@ -39,6 +39,7 @@ def configure(
     *,
     unsupported_scheme: str = "delegate",
     schemes: Sequence[str] = _SCHEMES,
+    stores: Sequence[str] = (),
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
     conf: Mapping[str, str | float] | None = None,
@@ -59,6 +60,9 @@ def configure(
         schemes: the schemes to commit here. ``"*"`` is any whose filesystem the session can open
             and whose renames are atomic; it works through the JVM. By default that, and all that
             have a store.
+        stores: schemes whose Hadoop client Spark's tasks need, as ``["abfs"]`` or ``["s3a"]``: a
+            builder gets the Maven packages in the version of its Hadoop, and a running session
+            without them is an error that names them.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.
@@ -70,7 +74,8 @@ def configure(
             (``fs.azure.*``, ``fs.gs.*``) need not be repeated.
 
     Raises:
-        UnsupportedError: there is no PySpark or no Java, or this is Spark Connect.
+        UnsupportedError: there is no PySpark or no Java, this is Spark Connect, or a running
+            session has no client for one of ``stores``.
         OptionError: an argument is not one of the above.
     """
     if find_spec("pyspark") is None:
@@ -94,9 +99,9 @@ def configure(
     if progress is not None:
         settings["spark.asynccommit.progress"] = str(progress).lower()
     if hasattr(target, "getOrCreate"):
-        sessions.prepare_builder(target, settings)
+        sessions.prepare_builder(target, settings, stores)
     else:
-        sessions.attach(target, settings)
+        sessions.attach(target, settings, stores)
     return target
 
 

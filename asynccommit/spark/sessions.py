@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import Options, OptionWarning, bare
 from asynccommit.spark.bridge import BRIDGE, OWN_KEYS, options_of
 from asynccommit.spark.callback import leave
+from asynccommit.spark.clients import client_settings, hadoop_beside, require_clients
 from asynccommit.spark.hadoop_store.opening import register_files
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
 
@@ -46,10 +47,14 @@ _NOT_INHERITED = (
 )
 
 
-def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
+def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
     """Set the options that a session needs, and let ``getOrCreate`` attach it."""
     _refuse_connect_builder(builder)
-    jar = compiled_jar(installed_spark())
+    spark = installed_spark()
+    if stores:
+        for key, value in client_settings(stores, hadoop_beside(spark), builder._options).items():
+            builder.config(key, value)
+    jar = compiled_jar(spark)
     jars = builder._options.get("spark.jars") or _default_jars()
     if jar not in jars.split(","):
         builder.config("spark.jars", ",".join(filter(None, (jars, jar))))
@@ -80,12 +85,14 @@ def _warn_of_unused() -> None:
     warnings.warn(_UNUSED, OptionWarning, stacklevel=2)
 
 
-def attach(session: Any, conf: Mapping[str, str]) -> None:
+def attach(session: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
     """Make a running session commit through this package.
 
-    Raises ``UnsupportedError`` if it cannot.
+    Raises ``UnsupportedError`` if it cannot, or if it has no client for one of ``stores``.
     """
     _refuse_connect_session(session)
+    if stores:
+        require_clients(session, stores)
     if not _has_protocol(session):
         jar = compiled_jar(running_spark(session))
         session.sql(f"ADD JAR '{jar}'")

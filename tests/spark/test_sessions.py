@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,47 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
         "after False True",
         "reports 1",
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.full
+def test_running_session_without_a_client(tmp_path: Path) -> None:
+    """The error names the packages, and the session stays as it was."""
+    done = run_script(
+        tmp_path,
+        """
+        from asynccommit.errors import UnsupportedError
+        from asynccommit.spark import is_active
+
+        spark = builder(scratch).getOrCreate()
+        try:
+            configure(spark, stores=["abfs"])
+        except UnsupportedError as error:
+            print(error)
+        print(is_active(spark))
+        spark.stop()
+        """,
+    )
+
+    assert done.returncode == 0, done.stderr
+    error, active = done.stdout.splitlines()
+    assert "no client of Hadoop for abfs" in error
+    assert re.search(
+        r"spark\.jars\.packages org\.apache\.hadoop:hadoop-azure:\d+\.\d+\.\d+ ", error
+    )
+    assert "configure(SparkSession.builder, stores=['abfs'])" in error
+    assert active == "False"
+
+
+@pytest.mark.jvm
+def test_builder_gets_the_clients_packages(attached: list[Any]) -> None:
+    """``stores`` adds the packages in the version of Hadoop, and keeps the user's."""
+    builder = Builder(**{"spark.jars.packages": "a:b:1"})
+    configure(builder, stores=["abfs"]).getOrCreate()
+
+    mine, ours = builder._options["spark.jars.packages"].split(",")
+    assert mine == "a:b:1"
+    assert re.fullmatch(r"org\.apache\.hadoop:hadoop-azure:\d+\.\d+\.\d+", ours)
 
 
 def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

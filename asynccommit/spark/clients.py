@@ -1,0 +1,112 @@
+"""Packages of Hadoop's store clients, through which Spark's tasks write.
+
+PySpark includes none of them. Without its client a write fails in Spark, before this package is
+asked, with a ``ClassNotFoundException`` that names no package.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.spark.jars import Spark
+
+PACKAGES = "spark.jars.packages"
+EXCLUDES = "spark.jars.excludes"
+S3A_SDKS: Mapping[str, str] = {"3.5.0": "2.35.4"}
+"""Version of Hadoop -> version of Amazon's SDK that its client was built with."""
+SDK = "software.amazon.awssdk"
+SDK_PARTS = ("s3", "s3-transfer-manager", "sts")
+"""The parts of the SDK that the client uses: 18 MB of a bundle of 686 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of one store.
+
+    Attributes:
+        kind: the class that Hadoop loads for the scheme.
+        artifact: Maven's group and artifact; its version is that of Hadoop.
+    """
+
+    kind: str
+    artifact: str
+
+
+_AZURE = "org.apache.hadoop:hadoop-azure"
+CLIENTS: Mapping[str, Client] = {
+    "abfs": Client("org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem", _AZURE),
+    "abfss": Client("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem", _AZURE),
+    "s3a": Client("org.apache.hadoop.fs.s3a.S3AFileSystem", "org.apache.hadoop:hadoop-aws"),
+}
+
+
+def client_settings(
+    stores: Sequence[str], hadoop: str, before: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the Spark settings that load the clients of some schemes.
+
+    Args:
+        stores: schemes, as ``abfs`` or ``s3a``.
+        hadoop: version of Hadoop among Spark's jars.
+        before: settings so far; packages that they name are kept.
+
+    Raises ``OptionError`` for a scheme without a known client.
+    """
+    wanted, excluded = _packages(stores, hadoop)
+    added = {PACKAGES: wanted, EXCLUDES: excluded}
+    return {
+        key: ",".join(dict.fromkeys([*filter(None, before.get(key, "").split(",")), *values]))
+        for key, values in added.items()
+        if values
+    }
+
+
+def hadoop_beside(spark: Spark) -> str:
+    """Return the version of Hadoop among Spark's jars.
+
+    Raises ``UnsupportedError``.
+    """
+    jars = Path(spark.class_path).parent
+    for jar in jars.glob("hadoop-client-api-*.jar"):
+        if found := re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name):
+            return found[1]
+    raise UnsupportedError(f"there is no Hadoop in {jars}: install pyspark, or set SPARK_HOME")
+
+
+def require_clients(session: Any, stores: Sequence[str]) -> None:
+    """Check that a running session can load the clients of some schemes.
+
+    Raises ``UnsupportedError`` with the lines that load them, and ``OptionError`` for a scheme
+    without a known client.
+    """
+    conf = session._jsparkSession.sessionState().newHadoopConf()
+    version = str(session._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+    settings = client_settings(stores, version, {})
+    missing = [each for each in stores if conf.getClassByNameOrNull(CLIENTS[each].kind) is None]
+    if missing:
+        lines = "; ".join(f"{key} {value}" for key, value in settings.items())
+        raise UnsupportedError(
+            f"this session has no client of Hadoop for {', '.join(missing)}, and a running session "
+            f"cannot load one: set {lines} before it starts, or use "
+            f"configure(SparkSession.builder, stores={list(stores)})"
+        )
+
+
+def _packages(stores: Sequence[str], hadoop: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the coordinates of packages to load, and of those to leave out."""
+    wanted: list[str] = []
+    excluded: list[str] = []
+    for scheme in stores:
+        if scheme not in CLIENTS:
+            known = ", ".join(CLIENTS)
+            raise OptionError(f"stores has {scheme!r}: expected some of {known}")
+        wanted.append(f"{CLIENTS[scheme].artifact}:{hadoop}")
+        if scheme == "s3a" and hadoop in S3A_SDKS:
+            wanted += [f"{SDK}:{part}:{S3A_SDKS[hadoop]}" for part in SDK_PARTS]
+            excluded.append(f"{SDK}:bundle")
+    return wanted, excluded

@@ -1,0 +1,49 @@
+"""Hadoop's store clients: the packages that have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.spark.clients import EXCLUDES, PACKAGES, client_settings, hadoop_beside
+from asynccommit.spark.jars import Spark
+
+
+def test_client_of_azure() -> None:
+    """Its version is Hadoop's, and both schemes need it once."""
+    assert client_settings(["abfs", "abfss"], "3.4.1", {}) == {
+        PACKAGES: "org.apache.hadoop:hadoop-azure:3.4.1"
+    }
+
+
+def test_client_of_amazon_comes_without_the_whole_sdk() -> None:
+    """Where the version of the SDK is known, its bundle is left out; packages so far stay."""
+    found = client_settings(["s3a"], "3.5.0", {PACKAGES: "a:b:1", EXCLUDES: "c:d"})
+
+    assert found[PACKAGES].split(",") == [
+        "a:b:1",
+        "org.apache.hadoop:hadoop-aws:3.5.0",
+        "software.amazon.awssdk:s3:2.35.4",
+        "software.amazon.awssdk:s3-transfer-manager:2.35.4",
+        "software.amazon.awssdk:sts:2.35.4",
+    ]
+    assert found[EXCLUDES] == "c:d,software.amazon.awssdk:bundle"
+    assert client_settings(["s3a"], "3.3.4", {}) == {PACKAGES: "org.apache.hadoop:hadoop-aws:3.3.4"}
+
+
+def test_scheme_without_a_known_client() -> None:
+    """The error names the schemes that have one."""
+    with pytest.raises(OptionError, match="stores has 'gs': expected some of abfs, abfss, s3a"):
+        client_settings(["gs"], "3.5.0", {})
+
+
+def test_version_of_hadoop(tmp_path: Path) -> None:
+    """It is that of the jar beside Spark's; without one the error names the directory."""
+    spark = Spark("4.3.0", "2.13", str(tmp_path / "*"), "java")
+    with pytest.raises(UnsupportedError, match=str(tmp_path)):
+        hadoop_beside(spark)
+
+    (tmp_path / "hadoop-client-api-3.5.0.jar").touch()
+    assert hadoop_beside(spark) == "3.5.0"
