@@ -13,15 +13,18 @@ endif
 
 VENV := .venv
 STAMP := $(VENV)/.stamp
+SITE_VENV := build/docs-venv
+SITE_STAMP := $(SITE_VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all witness bench lint format lock man clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all witness bench docs \
+	lint format lock man clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, and compare
+demo: java $(STAMP)  ## kill a driver in its commit, once with Spark's committer, once with ours
 	$(BIN)/asynccommit demo local $(ARGS)
 
 demo-adls: java $(STAMP)  ## the same data to an emulated ADLS Gen2: slow, strict, lossy
@@ -55,6 +58,9 @@ witness: java $(STAMP)  ## run suites of other hands against the emulators; ARGS
 bench: java $(STAMP)  ## measure against Hadoop's committers
 	$(BIN)/python -m bench $(ARGS)
 
+docs: $(SITE_STAMP)  ## build the documentation site into build/site; a broken link fails it
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict --quiet
+
 lint: $(STAMP)  ## check style, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -79,6 +85,14 @@ $(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt
 	$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
+# The site has an environment of its own: what builds it is no part of what is tested.
+$(SITE_STAMP): requirements/docs.txt
+	@test -n "$(PYTHON)" || { echo >&2 "No Python 3.11 or newer was found."; exit 1; }
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements/docs.txt
+	@touch $@
+
 java:
 	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 \
 	| sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
@@ -92,6 +106,7 @@ lock:  ## renew the lock files (needs uv)
 	uv pip compile $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
 	uv pip compile $(LOCK) pyproject.toml --extra test --constraint requirements/dev.txt \
 		--output-file requirements/test.txt
+	uv pip compile $(LOCK) requirements/docs.in --output-file requirements/docs.txt
 
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url

@@ -33,7 +33,7 @@ from pathlib import Path
 from tests.support.spark import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md")
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md")
 
 SHOWN_ONLY = {"text", "json", "ini", "mermaid"}
 HOW = {"spark", "abfs", "make", "install", "session", "output"}
