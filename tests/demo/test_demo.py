@@ -1,4 +1,4 @@
-"""The demo: what it needs, where it writes, how it counts, and all of it on one month."""
+"""The demo: what it needs, where it writes, how it counts, and all of it on a few months."""
 
 from __future__ import annotations
 
@@ -327,18 +327,18 @@ def test_printed_to_catches_what_children_print(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log").read_text().split()) == ["child", "error", "within"]
 
 
-@pytest.mark.turn(2, 3)
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_demo_on_one_month(tmp_path: Path) -> None:
-    """One month: Spark's killed job loses files, ours is finished, and both tables are right."""
+@pytest.mark.timeout(400)
+def test_demo_on_three_months(tmp_path: Path) -> None:
+    """Three months: Spark's killed job loses files, ours is finished, and both tables are right."""
     pytest.importorskip("pyspark")
     code = """if True:
         import json, pathlib, sys
         from asynccommit.demo import run
         from asynccommit.inspect.cells import to_text
-        outcome = run(pathlib.Path(sys.argv[1]), months=(1,), say=lambda text: None)
+        outcome = run(pathlib.Path(sys.argv[1]), months=(1, 2, 3), say=lambda text: None)
         print(json.dumps({**outcome.to_json(), "table": to_text(outcome.table())}))
     """
     command = [sys.executable, "-c", code, str(tmp_path / "out")]
@@ -347,14 +347,14 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
     assert said["proven"], said["table"]
-    assert said["rows"] == 27_004
+    assert said["rows"] == 80_789
     for side in (said["ours"], said["spark"]):
-        assert (side["files"], side["partitions"]) == (62, 31)
+        assert (side["files"], side["partitions"]) == (180, 90)
         assert side["job_commit"] is not None
     half, whole = said["spark_killed"], said["ours_killed"]
-    assert (half["files"], whole["files"]) == (62, 62)
-    assert half["rows"] < 27_004 != half["rows_after"]
-    assert (whole["rows_after"], whole["hidden_after"]) == (27_004, 0)
+    assert (half["files"], whole["files"]) == (180, 180)
+    assert half["rows"] < 80_789 != half["rows_after"]
+    assert (whole["rows_after"], whole["hidden_after"]) == (80_789, 0)
     assert "asynccommit resume" in whole["refusal"]
     assert os.listdir(tmp_path) == ["out"]
     summary = json.loads(Path(said["report"].removeprefix("file:")).read_text())

@@ -67,7 +67,7 @@ def test_container_has_no_credentials_and_no_root() -> None:
     """The image runs as a user of its own, and no instruction sets a secret."""
     users = re.findall(r"^USER (\S+)$", CONTAINER, re.MULTILINE)
 
-    assert users == ["asynccommit"]
+    assert users == ["1000"]
     assert re.findall(r"^(?:ARG|ENV) .*(?:KEY|SECRET|TOKEN|PASSWORD)", CONTAINER, re.M) == []
 
 
