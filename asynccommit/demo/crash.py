@@ -193,7 +193,8 @@ class CrashScenario:
 
     def _tell(self, text: str, indent: str = "") -> None:
         """Say a long line, broken between words."""
-        for line in textwrap.wrap(text, 79, initial_indent=indent, subsequent_indent="  "):
+        wrapper = textwrap.TextWrapper(79, indent, "  ", break_on_hyphens=False)
+        for line in wrapper.wrap(text):
             self._say(line)
 
     def _resume(self, path: str) -> float:

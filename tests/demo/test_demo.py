@@ -330,7 +330,7 @@ def test_printed_to_catches_what_children_print(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_demo_on_three_months(tmp_path: Path) -> None:
     """Three months: Spark's killed job loses files, ours is finished, and both tables are right."""
     pytest.importorskip("pyspark")
