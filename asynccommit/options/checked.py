@@ -103,7 +103,10 @@ class UrlText(str):
 
 
 def storage_of(url: object, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the storage options of a URL; those that are ``given`` take precedence."""
+    """Return the storage options of a URL.
+
+    Those that are ``given`` take precedence.
+    """
     own = url.storage_options if isinstance(url, UrlText) else {}
     return {**own, **(given or {})} if own else given
 

@@ -438,7 +438,7 @@ class DirectoryStore(Store, Protocol):
 
 
 class TaggedStore(Store, Protocol):
-    """A store that tells which version of a file it returns: ``Traits.tagged_get``."""
+    """A store that returns etags with contents: ``Traits.tagged_get``."""
 
     async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
         """Return the content of the file ``path``, and its etag.

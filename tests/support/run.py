@@ -23,7 +23,13 @@ from typing import IO
 JVM = "jvm or spark or cluster"
 JVM_GROUPS = {
     "with Hadoop": ("tests/compat",),
-    "with Spark": ("tests/demo", "tests/docs", "tests/spark", "tests/walk"),
+    "with Spark": (
+        "tests/demo",
+        "tests/docs",
+        "tests/spark",
+        "tests/test_engine_tables.py",
+        "tests/walk",
+    ),
 }
 JVM_FOLDERS = tuple(folder for folders in JVM_GROUPS.values() for folder in folders)
 MAX_WORKERS = 8

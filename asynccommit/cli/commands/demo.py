@@ -164,7 +164,7 @@ def demo_hdfs(
 ) -> None:
     """Write flights with PySpark to HDFS's own servers on this machine.
 
-    Compares the commit of Spark with that of asynccommit, then kills a driver and resumes.
+    Compares the two commits, then kills a driver and finishes its commit.
     """
     from asynccommit.demo import HDFS_MONTHS, run_on_hdfs
 

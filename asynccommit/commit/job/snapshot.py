@@ -25,6 +25,8 @@ from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 MAX_FILE_BYTES = 256 << 10
 """Maximum size of a file in a snapshot, in bytes."""
 MAX_FILES = 64
+Read = dict[str, tuple[bytes, str | None]]
+"""Path -> content, and the etag that came with it."""
 
 
 @dataclass(slots=True)
@@ -108,11 +110,11 @@ async def take_snapshot(
 
     It leaves out a listing of several pages or with two entries of one path, a file over
     ``MAX_FILE_BYTES``, a file that is not surely the one that the listing of its directory shows,
-    and what the store refuses to show. Raises ``UnavailableError``,
-    ``ThrottledError``, ``OutcomeUnknownError``.
+    and what the store refuses to show. Raises ``UnavailableError``, ``ThrottledError``,
+    ``OutcomeUnknownError``.
     """
     found = Snapshot()
-    read: dict[str, tuple[bytes, str | None]] = {}
+    read: Read = {}
 
     async def ask_info(path: str) -> None:
         try:
@@ -139,19 +141,25 @@ async def take_snapshot(
         except (DeniedError, ExistsError, NotFoundError, PreconditionError, RejectedError):
             return  # whoever needs the answer asks again, and reports the error
 
-    def is_listed(path: str, etag: str | None) -> bool:
-        # The listing may be of a later run of the job, whose file has another content. The check
-        # after the record compares etags of listings, so the content must be that of the etag.
-        listed = (found.listings.get(_parent(path)) or {}).get(path)
-        return listed is not None and etag is not None and store.traits.same(listed.etag, etag)
-
     questions = [(ask_info, path) for path in infos]
     questions += [(ask_listing, path) for path in listings]
     if store.traits.tagged_get:
         questions += [(ask_file, path) for path in [*files][:MAX_FILES]]
     await for_each(questions, ask, workers=max(1, len(questions)))
-    found.files = {path: data for path, (data, etag) in read.items() if is_listed(path, etag)}
+    _keep_listed(found, store, read)
     return found
+
+
+def _keep_listed(found: Snapshot, store: Store, read: Read) -> None:
+    """Add the files that are those of the listings.
+
+    A listing may be of a later run of the job, whose file has another content. The check after the
+    record compares etags of listings, so the content must be that of the etag.
+    """
+    for path, (data, etag) in read.items():
+        listed = (found.listings.get(_parent(path)) or {}).get(path)
+        if listed is not None and etag is not None and store.traits.same(listed.etag, etag):
+            found.files[path] = data
 
 
 def view(store: Store, snapshot: Snapshot) -> Store:
