@@ -15,11 +15,10 @@ from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import CommitError, NotFoundError
 from asynccommit.inspect.discovery import (
     FoundJob,
-    NothingThereError,
-    SeveralJobsError,
     choose,
     find_jobs_at,
 )
+from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
 from asynccommit.inspect.terminal import count_of
 from asynccommit.options.job import Options
 from asynccommit.runtime.loop_thread import submit

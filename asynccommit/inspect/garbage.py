@@ -24,13 +24,13 @@ from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import (
     FoundJob,
-    NothingThereError,
     children,
     find_jobs_at,
     find_rubbish,
     open_place,
     open_stores,
 )
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.open_uploads import OpenUpload, OpenUploads, find_uploads
 from asynccommit.inspect.open_uploads import choose as choose_uploads
 from asynccommit.inspect.status import JobView, view

@@ -28,7 +28,6 @@ from asynccommit.formats.manifest import SUFFIX, TaskManifest, decode_manifest
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.inspect.discovery import (
     FoundJob,
-    NothingThereError,
     children,
     find_jobs,
     layout_of,
@@ -36,6 +35,7 @@ from asynccommit.inspect.discovery import (
     open_place,
     upload_place_of,
 )
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.files import (
     SHOWN,
     Inspection,

@@ -26,7 +26,6 @@ from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
 from asynccommit.inspect.advice import Advice, on_abort, on_resume
 from asynccommit.inspect.discovery import (
     FoundJob,
-    NothingThereError,
     children,
     committer_of,
     find_jobs_at,
@@ -34,6 +33,7 @@ from asynccommit.inspect.discovery import (
     open_place,
     open_stores,
 )
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.files import moment
 from asynccommit.inspect.terminal import count_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options

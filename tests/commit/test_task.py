@@ -14,6 +14,7 @@ import pytest
 
 from asynccommit import (
     CommitError,
+    Mode,
     OptionError,
     PreflightError,
     UnsupportedError,
@@ -434,7 +435,7 @@ async def test_files_can_be_required(
     given["options"] = {**given.get("options", {}), "asynccommit.require.files": "true"}
 
     async def write(files: int, mode: str) -> None:
-        async with open_job(url, committer=committer, mode=mode, **given) as job:
+        async with open_job(url, committer=committer, mode=Mode(mode), **given) as job:
             for number in range(tasks):
                 async with job.task(number) as task:
                     for name in range(files):

@@ -11,7 +11,7 @@ import sys
 from itertools import count
 from typing import Any
 
-from asynccommit import sync
+from asynccommit import Mode, sync
 from asynccommit.stores.hdfs.store import HdfsStore
 
 TASKS, FILES = 3, 4
@@ -30,7 +30,7 @@ def die_after(renames: int) -> None:
     HdfsStore.rename = dying  # type: ignore[method-assign]
 
 
-def write(url: str, job_id: str, mode: str) -> None:
+def write(url: str, job_id: str, mode: Mode) -> None:
     """Write twelve files in three tasks, and commit them."""
     with sync.job(url, job_id=job_id, mode=mode) as job:
         for number in range(TASKS):
@@ -41,4 +41,4 @@ def write(url: str, job_id: str, mode: str) -> None:
 
 if __name__ == "__main__":
     die_after(int(sys.argv[4]))
-    write(*sys.argv[1:4])
+    write(sys.argv[1], sys.argv[2], Mode(sys.argv[3]))

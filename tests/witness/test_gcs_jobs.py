@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from asynccommit.api import Job, open_job, open_task
+from asynccommit.options.job import Mode
 from asynccommit.results import JobReport
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import asked, names, strike
@@ -112,7 +113,7 @@ def test_job_after_job(gcs: GcsEmulatorThread, gcs_files: Any, root: str) -> Non
     async def main() -> None:
         await commit(f"gs://{table}", options(gcs))
         for mode, name in (("append", "new"), ("replace_partitions", "alone")):
-            another = open_job(f"gs://{table}", storage_options=options(gcs), mode=mode)
+            another = open_job(f"gs://{table}", storage_options=options(gcs), mode=Mode(mode))
             async with another as job, job.task(0) as task:
                 await task.put(f"{DAYS[0]}/{name}.parquet", part(100))
 

@@ -16,7 +16,8 @@ from asynccommit.cli.arguments import (
     reporting,
 )
 from asynccommit.cli.output import Exit, Output
-from asynccommit.inspect.discovery import NothingThereError, open_place
+from asynccommit.inspect.discovery import open_place
+from asynccommit.inspect.errors import NothingThereError
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
