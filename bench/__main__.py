@@ -29,6 +29,7 @@ from bench import (
     s3,
     sink,
     source,
+    stream,
     table,
     write,
 )
@@ -51,6 +52,7 @@ PARTS = (
     "bulk",
     "sink",
     "source",
+    "stream",
     "write",
     "engines",
 )
@@ -95,6 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
             parts["sink"] or sink.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
         "source": lambda: source.run(quick=asked.quick, folder=asked.folder, say=_say),
+        "stream": lambda: stream.run(quick=asked.quick, say=_say),
         "write": lambda: write.run(quick=asked.quick, say=_say),
         "engines": lambda: engines.run(
             parts["engines"] or engines.ROWS, quick=asked.quick, folder=asked.folder, say=_say
@@ -126,6 +129,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "bulk": bulk.lines,
     "sink": sink_table.lines,
     "source": source_table.lines,
+    "stream": stream.lines,
     "write": write.lines,
     "engines": engines.lines,
 }
