@@ -18,6 +18,10 @@ _SOURCE = "source"
 _JOURNAL = "journal"
 
 
+PREFIX = "move-"
+"""The beginning of the job ids of moves."""
+
+
 @dataclass(frozen=True, slots=True)
 class MoveLayout(Layout):
     """Decoded paths of a move with a journal.

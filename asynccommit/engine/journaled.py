@@ -13,7 +13,7 @@ import anyio
 
 from asynccommit.commit.by_rename.move_committer import FilesToMove, MoveCommitter
 from asynccommit.commit.context import OnEnd
-from asynccommit.commit.layout_move import MoveLayout
+from asynccommit.commit.layout_move import PREFIX, MoveLayout
 from asynccommit.commit.meter import Progress
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.engine.directories import remove_emptied
@@ -219,7 +219,7 @@ async def carry_out(move: Journaled) -> BulkReport:
     Raises ``BulkError``; ``PreflightError`` for a journal that exists; ``OwnedError`` if another
     process has taken the move over.
     """
-    name = f"move-{move.host.new_id()}"
+    name = f"{PREFIX}{move.host.new_id()}"
     _under_way.add(name)
     try:
         return await _carry_out(move, name)

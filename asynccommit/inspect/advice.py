@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_move import PREFIX
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.inspect.terminal import count_of
 from asynccommit.results import JobStatus, State
@@ -47,7 +48,8 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
         return Advice("finishes the clean-up; every file is visible", resume)
     if status.state is State.ENDED:
         return Advice("nothing")
-    return Advice(f"moves {_rest(status)} and writes _SUCCESS", resume)
+    marker = "" if layout.outside else " and writes _SUCCESS"
+    return Advice(f"moves {_rest(status)}{marker}", resume)
 
 
 def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
@@ -69,6 +71,8 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
     if status.state in (State.COMMITTED, State.ENDED):
         return Advice("nothing: the job is committed")
     back = "the moved files" if status.done is None else count_of(status.done, "file")
+    if layout.outside:
+        return Advice(f"moves {back} back and restores the replaced files", rollback)
     does = f"keeps everything; with --rollback it undoes {back} and restores the replaced files"
     return Advice(does, rollback)
 
@@ -77,6 +81,8 @@ def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
     """Return what a resume would do before a commit has begun: nothing."""
     if status.state is State.RUNNING:
         return Advice("nothing: its driver is alive, and its commit has not begun")
+    if layout.job_id.startswith(PREFIX):
+        return Advice("nothing: no file has been moved; asynccommit mv --resume takes its journal")
     commit = job_command("commit", layout, "--tasks", str(status.tasks))
     if status.state is State.DEAD:
         return Advice("nothing: its commit has not begun. Commit or abort it", commit)

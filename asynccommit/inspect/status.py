@@ -10,6 +10,7 @@ from typing import Any, cast
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.entries import decode_entries
+from asynccommit.commit.by_rename.status import read_state
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import load_sets
@@ -19,6 +20,8 @@ from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_file_output import recorded
+from asynccommit.commit.layout_move import PREFIX
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import AsyncCommitError, CommitError, ManifestError, NotFoundError
 from asynccommit.formats.manifest import SUFFIX, decode_manifest
@@ -238,6 +241,8 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
             status, moved = await _look_at_uploads(cast(MultipartStore, store), job, pending)
         else:
             status, moved = await _look(store, job)
+            if job.begun and layout.job_id.startswith(PREFIX):
+                layout = await _as_recorded(store, layout)
     except AsyncCommitError as error:
         causes = error.failures if isinstance(error, CommitError) else ()
         return JobView(None, layout, problem=str(next(iter(causes), error)))
@@ -253,6 +258,12 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
         resume=on_resume(status, layout, *moved),
         abort=on_abort(status, layout, moved[0]),
     )
+
+
+async def _as_recorded(store: Store, layout: Layout) -> Layout:
+    """Return the layout that the commit record describes: that of a move names its journal."""
+    found = await read_state(store, layout)
+    return layout if found is None else recorded(layout, found.record.options)
 
 
 async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:

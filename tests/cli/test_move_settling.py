@@ -70,9 +70,11 @@ def test_a_killed_move_is_settled(
 def test_the_commands_of_jobs_name_those_of_moves(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """``status`` shows a move as a job; ``resume`` and ``abort`` change nothing and name ``mv``."""
+    """``status``, ``resume`` and ``abort`` change nothing, and name the commands of ``mv``."""
     _stopped(tmp_path, signal.SIGKILL)
-    assert "move-" in _said(capsys, "status", tmp_path / "out")[1]
+    shown = _said(capsys, "status", tmp_path / "out")[1]
+    for way in ("--resume", "--undo"):
+        assert f"asynccommit mv {way} {tmp_path / 'j.json'}" in shown
     before = sorted(path.name for path in tmp_path.rglob("f*"))
     for words in (["resume"], ["abort", "--rollback"]):
         code, text = _said(capsys, *words, tmp_path / "out")
