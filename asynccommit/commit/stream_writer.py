@@ -21,10 +21,11 @@ class StreamWriter(BlockWriter):
 
     Args:
         store: takes the blocks; its ``Traits.streaming`` is set.
-        path: where the file will be; its directory is created with it.
+        path: where the file will be.
         folder: a directory for files that are not complete.
         slots: shared by all files that are open.
         rules: of the store, for blocks.
+        prepare: creates the directory of the file.
         save: writes a whole file.
         complete: awaited when a file in blocks is in its place.
     """
@@ -39,12 +40,14 @@ class StreamWriter(BlockWriter):
         *,
         slots: Slots,
         rules: Streaming,
+        prepare: Callable[[], Awaitable[object]],
         save: Callable[[bytes], Awaitable[object]],
         complete: Callable[[], Awaitable[object]],
     ) -> None:
         super().__init__(path, rules.block, slots)
         self._store = store
         self._folder = folder
+        self._prepare = prepare
         self._save = save
         self._complete = complete
         self._stream: Stream | None = None
@@ -57,7 +60,7 @@ class StreamWriter(BlockWriter):
 
     async def _begin(self) -> Stream:
         """Begin the file; delete an earlier one on stores that never replace."""
-        await self._store.mkdir(self.path.rpartition("/")[0])
+        await self._prepare()
         for _ in range(_TRIES - 1):
             with suppress(ExistsError):
                 return await self._store.begin_stream(self.path, self._folder)

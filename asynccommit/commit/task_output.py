@@ -122,6 +122,7 @@ class StoreWork:
             self._base,
             slots=self._slots,
             rules=rules,
+            prepare=partial(self._make_parent, path.rpartition("/")[0]),
             save=save,
             complete=partial(self._check_name, name),
         )

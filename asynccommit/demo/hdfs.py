@@ -92,7 +92,7 @@ class HdfsOutcome(Findings):
 
     def table(self) -> RenderableType:
         """Return the comparison as a table, with the checks and the locations."""
-        shown = comparison("Spark's own committer", "speed-up")
+        shown = comparison("Spark's own committer", "difference")
         shown.add_row("files", f"{self.theirs.files:,}", f"{self.ours.files:,}", "")
         add_times(shown, self.theirs, self.ours)
         facts = {

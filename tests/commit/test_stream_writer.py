@@ -116,7 +116,7 @@ async def test_a_file_of_one_block_is_one_put(service: Service, store: Store) ->
     await work.put("a", b"data")
     whole = dict(requests)
     requests.clear()
-    async with await work.open("b") as file:
+    async with await work_of(store, service).open("b") as file:
         await file.write(DATA[: service.block])
 
     assert dict(requests) == whole

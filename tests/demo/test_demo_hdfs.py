@@ -65,7 +65,7 @@ def test_table_compares() -> None:
     text = to_text(OUTCOME.table())
 
     words = [line.split() for line in text.splitlines()]
-    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x"] in words
+    assert ["job", "commit", "8.00", "s", "500", "ms", "16.0x", "less"] in words
     assert "/servers" in text
     assert text.count("\nyes  ") == len(OUTCOME.checks) == 4
 

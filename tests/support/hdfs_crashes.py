@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
+from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.urls import Address
@@ -31,6 +34,7 @@ class HdfsWorld:
         self.processes: dict[str, Process] = {}
         self.telling = True
         self.seed = seed
+        self._ids = count()
 
     @classmethod
     def new(cls, seed: int = 0, watch: Watch | None = None) -> HdfsWorld:
@@ -54,7 +58,9 @@ class HdfsWorld:
         """See ``World.store``."""
         settings = {"weather": self.weather, "patience": 0.5}
         client = MortalHdfsClient(self.namenode, settings, process)
-        return HdfsStore(self.address("/"), environ={}, client=client)
+        # The names of temporary files are the same in every run of a seed.
+        host = replace(this_host(), new_id=lambda: f"id-{process.name}-{next(self._ids)}")
+        return HdfsStore(self.address("/"), environ={}, client=client, host=host)
 
     def address(self, path: str) -> Address:
         """See ``World.address``."""

@@ -244,7 +244,7 @@ class _PlanReader:
         self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
         old = [Entry("", self._place(d, url, aside=True), z, e) for d, z, e in chunk.old]
         await self.plan.old.append(old)
-        for name, slash in {s.partition("/")[:2] for s, *_ in chunk.files}:
+        for name, slash in sorted({s.partition("/")[:2] for s, *_ in chunk.files}):
             if not layout.has_source(name, below=bool(slash)):
                 raise ManifestError(url, f"{name[:200]!r} is not a directory of a task of this job")
         base = layout.sources_dir.rstrip("/") + "/"

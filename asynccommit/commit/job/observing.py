@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
@@ -29,12 +29,13 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
         try:
             yield
         finally:
-            now = run.environment.traffic()
             ended.report = run.result
-            ended.sent = now.sent - before.sent
-            ended.refused = now.refused - before.refused
-            ended.recovered = _more(now.recovered, before.recovered)
-            ended.waited = _more(now.waited, before.waited)
+            with suppress(Exception):  # the job may be committed: its end is told without counts
+                now = run.environment.traffic()
+                ended.sent = now.sent - before.sent
+                ended.refused = now.refused - before.refused
+                ended.recovered = _more(now.recovered, before.recovered)
+                ended.waited = _more(now.waited, before.waited)
 
 
 def _more(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:

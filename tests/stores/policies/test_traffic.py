@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from itertools import count
 
 from asynccommit.errors import UnavailableError
@@ -79,7 +80,7 @@ async def test_a_store_without_trouble_has_none() -> None:
     await store.head("/")
     await store.aclose()
 
-    assert traffic_of(store) == Traffic(sent=1)
+    assert replace(traffic_of(store), series=None) == Traffic(sent=1)
 
 
 def test_what_requests_wait_for_is_told() -> None:
