@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit import open_job, open_store
+from asynccommit.stores.hdfs import store as hdfs_store
 from asynccommit.stores.hdfs.store import HdfsStore
 from tests.support import mini_hdfs
 from tests.support.mini_hdfs import MiniHdfs, start_mini_hdfs
@@ -80,6 +81,7 @@ async def test_job_goes_on_after_a_failover(
         await rename(self, source, dest, **more)
 
     monkeypatch.setattr(HdfsStore, "rename", watched)
+    monkeypatch.setattr(hdfs_store, "BATCH", 0)  # each rename is a request, and is seen
     options = options_of(pair)
     async with open_job("hdfs://ns/t", storage_options=options) as job:
         async with job.task(0) as task:

@@ -20,7 +20,7 @@ from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.chaos import violations
 from tests.crash.jobs import JOB, Scenario, commit, driver, run_task, run_tasks
 from tests.crash.scenarios import APPEND
-from tests.crash.worlds import GCS, KINDS, new_world
+from tests.crash.worlds import GCS, KINDS, SETTLING, new_world
 from tests.support.crashes import DEST, ModelWorld
 from tests.support.storms import STORM
 
@@ -117,7 +117,7 @@ async def _committed(kind: str, seed: int | None) -> Tree:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SETTLING)
 def test_tasks_commit_at_once(kind: str) -> None:
     """Tasks that commit at once in a storm give what they give one after the other."""
     serial = run_virtual(_committed(kind, None))

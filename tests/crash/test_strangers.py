@@ -8,7 +8,7 @@ import pytest
 
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash import reruns, rivals, strangers
-from tests.crash.worlds import KINDS
+from tests.crash.worlds import KINDS, SETTLING
 
 SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
 GROUP = 20
@@ -44,7 +44,7 @@ def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
 def test_an_id_that_is_used_again_while_a_driver_sleeps(first: int) -> None:
     """What it changes late is never seen, and keeps the next run from neither end."""
     seeds = range(first, min(first + GROUP, SEEDS))
-    found = [run_virtual(reruns.violations(n, KINDS[n % len(KINDS)])) for n in seeds]
+    found = [run_virtual(reruns.violations(n, SETTLING[n % len(SETTLING)])) for n in seeds]
 
     assert [text for texts in found for text in texts] == []
 

@@ -9,6 +9,8 @@ from tests.support.hdfs_crashes import HdfsWorld
 GCS = ("flat", "hns", "steps")
 """Buckets: flat, with folders, and on a server that knows no moves."""
 KINDS = ("adls", "hdfs", *GCS)
+SETTLING = ("adls", *GCS)
+"""Those that tell whose a directory is whose creation had no response; HDFS does not."""
 
 
 def new_world(kind: str = "adls", seed: int = 0, watch: Watch | None = None) -> ModelWorld:
