@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from asynccommit import OptionError, UnsupportedError, sync
@@ -267,8 +268,12 @@ def test_dasks_own_writer_doubles_rows(tmp_path: Path, cluster: Any) -> None:
     own = _armed(tmp_path, 1, moving=True)
     own.to_parquet(tmp_path / "out", partition_on="day", write_index=False)
 
-    assert values_of(tmp_path / "out", "v") != once(range(GROUPS * 25))
     assert len(files(tmp_path / "out")) > GROUPS
+    try:
+        found = values_of(tmp_path / "out", "v")
+    except pa.ArrowInvalid:  # the file that was being written when its writer died
+        return
+    assert found != once(range(GROUPS * 25))
 
 
 @pytest.mark.full

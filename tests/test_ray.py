@@ -189,8 +189,12 @@ def test_rays_own_writer_doubles_rows(tmp_path: Path, cluster: Any) -> None:
     """Files of the attempt that was killed stay in the table if the rerun writes to others."""
     _armed(tmp_path, 1, moving=True).write_parquet(tmp_path / "out", partition_cols=["day"])
 
-    assert values_of(tmp_path / "out", "id") != once(range(ROWS))
     assert len(files(tmp_path / "out")) > GROUPS
+    try:
+        found = values_of(tmp_path / "out", "id")
+    except pa.ArrowInvalid:  # the file that was being written when its writer died
+        return
+    assert found != once(range(ROWS))
 
 
 @pytest.mark.full

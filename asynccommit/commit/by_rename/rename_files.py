@@ -18,7 +18,7 @@ from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_versions import move_source
 from asynccommit.commit.by_rename.swap import swap_in
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.job.paths import SAMPLE, within
+from asynccommit.commit.job.paths import within
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.errors import (
     ExistsError,
@@ -47,6 +47,7 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
     """
     loaded = plan.loaded
     with run.meter.timed("job_stage_rename_files", loaded.files):
+        await plan.take_sample()
         if plan.units or plan.replaced:
             place = _stager(run, plan)
             plan.held.clear()
@@ -91,7 +92,6 @@ class _Mover:
         self._moved = _moved_before(plan, settled)
         self._carried = plan.carried
         self._step = run.renamed_one if place is None else run.meter.step
-        self._sample = plan.sample
         self._commit = run.identity.commit_id.encode() if run.store.traits.tokens else None
         # Fewer in a request where that keeps more workers busy.
         self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
@@ -139,9 +139,7 @@ class _Mover:
             await self._alone(entry)
 
     def _is_to_move(self, entry: Entry) -> bool:
-        """Return whether a file still has to be moved; add it to the sample."""
-        if len(self._sample) < SAMPLE:
-            self._sample.append(entry.dest)
+        """Return whether a file still has to be moved."""
         if self._moved is None or not self._moved(entry):
             return True
         if entry.source.rpartition("/")[0] in self._carried:
