@@ -261,7 +261,7 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
 
 
 async def _as_recorded(store: Store, layout: Layout) -> Layout:
-    """Return the layout that the commit record describes: that of a move names its journal."""
+    """Return the layout of the commit record, which names a move's journal."""
     found = await read_state(store, layout)
     return layout if found is None else recorded(layout, found.record.options)
 
