@@ -52,7 +52,7 @@ test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
 test-all: java $(STAMP)  ## run every test, as before a release
 	$(BIN)/python -m tests.support.run all
 
-witness: java $(STAMP)  ## run suites of other hands against the emulators; ARGS="adlfs" for some
+witness: java $(STAMP)  ## run the test suites of other projects against the emulators; ARGS="adlfs" for some
 	$(BIN)/python -m tests.witness $(ARGS)
 
 bench: java $(STAMP)  ## measure against Hadoop's committers
