@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.observers import ObservedWork, Operation, observed
 from asynccommit.redact import redact
 
+log = logging.getLogger(__name__)
 N = TypeVar("N", int, float)
 
 
@@ -30,12 +32,14 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
             yield
         finally:
             ended.report = run.result
-            with suppress(Exception):  # the job may be committed: its end is told without counts
+            try:
                 now = run.environment.traffic()
                 ended.sent = now.sent - before.sent
                 ended.refused = now.refused - before.refused
                 ended.recovered = _more(now.recovered, before.recovered)
                 ended.waited = _more(now.waited, before.waited)
+            except Exception:  # the job may be committed: its end is told without counts
+                log.exception("job %s: its requests could not be counted", layout.job_id)
 
 
 def _more(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
