@@ -17,7 +17,7 @@ from pyspark.sql.functions import lit, udf
 from asynccommit.spark import bridge, last_report
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.stores.urls import decode_uri
-from tests.support.spark import TASK_FAILURES, answered_by, leftovers, visible, wait_until
+from tests.support.spark import TASK_FAILURES, answered_by, below, leftovers, visible, wait_until
 
 
 def failing(frame: Any, attempts: int) -> Any:
@@ -54,7 +54,7 @@ def test_job_that_fails_for_good_leaves_nothing(frame: Any, table: Path, partiti
     with pytest.raises(TASK_FAILURES, match="boom"):
         (writer.partitionBy("p") if partitioned else writer).parquet(str(table))
 
-    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+    assert wait_until(lambda: not table.exists(), 20), below(table)
 
 
 @pytest.mark.parametrize("name", ["_SUCCESS", "_temporary/x"])
@@ -72,7 +72,7 @@ def test_task_that_leaves_a_name_of_the_protocol(frame: Any, table: Path, name: 
     with pytest.raises(TASK_FAILURES, match=f"{name.partition('/')[0]}.*belongs to the commit"):
         frame.withColumn("id", udf(leave, "long", useArrow=False)("id")).write.parquet(place)
 
-    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+    assert wait_until(lambda: not table.exists(), 20), below(table)
 
 
 def test_partition_that_hadoop_does_not_list(frame: Any, table: Path) -> None:
@@ -81,18 +81,18 @@ def test_partition_that_hadoop_does_not_list(frame: Any, table: Path) -> None:
     with pytest.raises(TASK_FAILURES, match=r"\.k=1\.crc.*would not be committed"):
         odd.write.partitionBy(".k").parquet(str(table))
 
-    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+    assert wait_until(lambda: not table.exists(), 20), below(table)
 
 
 def test_job_that_fails_leaves_the_table_as_it_was(frame: Any, table: Path) -> None:
     """Files, an empty directory and another job's work in progress stay."""
     frame.write.parquet(str(table))
     (table / "_temporary" / "other" / "00" / "tasks").mkdir(parents=True)
-    before = sorted(table.rglob("*"))
+    before = below(table)
     with pytest.raises(TASK_FAILURES, match="boom"):
         failing(frame, 99).write.mode("append").parquet(str(table))
 
-    assert wait_until(lambda: sorted(table.rglob("*")) == before, 20)
+    assert wait_until(lambda: below(table) == before, 20)
 
 
 def test_straggler_leaves_nothing(spark: Any, table: Path) -> None:
@@ -119,7 +119,7 @@ def test_straggler_leaves_nothing(spark: Any, table: Path) -> None:
 
     tracker = spark.sparkContext.statusTracker()
     assert wait_until(lambda: not tracker.getActiveStageIds(), 20)
-    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+    assert wait_until(lambda: not table.exists(), 20), below(table)
 
 
 def test_refusal_is_one_readable_error(spark: Any, frame: Any, table: Path) -> None:
@@ -214,7 +214,7 @@ def test_refused_before_any_task_runs(spark: Any, frame: Any, table: Path, mode:
     """What Python says comes first, no task has run, and only this job's directory is gone."""
     frame.write.parquet(str(table))
     (table / "_temporary" / "other" / "00" / "tasks").mkdir(parents=True)
-    before = sorted(table.rglob("*"))
+    before = below(table)
     with (
         answered_by(spark, BRIDGE.apply, checks=refuse("not now")),
         pytest.raises(PySparkException) as caught,
@@ -223,7 +223,7 @@ def test_refused_before_any_task_runs(spark: Any, frame: Any, table: Path, mode:
 
     assert str(caught.value).startswith("not now")
     assert "INTERNAL_ERROR" not in str(caught.value)
-    assert sorted(table.rglob("*")) == before
+    assert below(table) == before
 
 
 def test_refused_before_any_task_runs_in_a_new_place(spark: Any, frame: Any, table: Path) -> None:
@@ -300,7 +300,7 @@ def test_no_answer_before_the_record_removes_this_job_only(
     with answered_by(spark, vanish), pytest.raises(PySparkException, match="no answer"):
         frame.write.mode("append").parquet(str(table))
 
-    assert sorted(table.rglob("*")) == [other.parent.parent, other.parent, other]
+    assert below(table) == [other.parent.parent, other.parent, other]
 
 
 def test_no_answer_after_the_record_deletes_nothing(spark: Any, frame: Any, table: Path) -> None:
@@ -310,7 +310,7 @@ def test_no_answer_after_the_record_deletes_nothing(spark: Any, frame: Any, tabl
     def begin_and_vanish(request: str) -> str:
         attempt = _attempt_dir(request)
         (attempt / "commit-record.json").write_text("{}")
-        seen.extend(sorted(attempt.rglob("*")))
+        seen.extend(below(attempt))
         raise ConnectionError
 
     with answered_by(spark, begin_and_vanish), pytest.raises(PySparkException, match="no answer"):

@@ -171,11 +171,21 @@ def run_python(
     )
 
 
+def below(folder: Path) -> list[Path]:
+    """Return every path below a folder, also while another process removes some of them.
+
+    ``Path.rglob`` raises FileNotFoundError if a directory goes away under it.
+    """
+    return sorted(
+        Path(root, name) for root, folders, names in os.walk(folder) for name in folders + names
+    )
+
+
 def visible(table: Path) -> list[str]:
     """Return what readers see of a table: relative names of its files, markers left out."""
     return sorted(
         str(path.relative_to(table))
-        for path in table.rglob("*")
+        for path in below(table)
         if path.is_file() and not re.search(r"(^|/)[_.]", str(path.relative_to(table)))
     )
 
@@ -184,7 +194,7 @@ def leftovers(table: Path) -> list[str]:
     """Return what no finished job may leave: temporary, staging and checksum files."""
     return sorted(
         str(path.relative_to(table))
-        for path in table.rglob("*")
+        for path in below(table)
         if re.search(r"(^|/)(_temporary|\.spark-staging)|\.crc$", str(path.relative_to(table)))
     )
 

@@ -21,7 +21,7 @@ import pytest
 
 from tests.support.browser import dom, find_browser, screenshot, trim
 from tests.support.notebook import Notebook, notebook, page_of, text_of
-from tests.support.spark import ENVIRONMENT, LOOPBACK
+from tests.support.spark import ENVIRONMENT, LOOPBACK, below
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +106,8 @@ def environment() -> dict[str, str]:
 
 def files(table: Path) -> int:
     """Return the number of files that readers see."""
-    return sum(not path.is_relative_to(table / "_temporary") for path in table.rglob("*.parquet"))
+    found = (path.relative_to(table).parts for path in below(table) if path.suffix == ".parquet")
+    return sum("_temporary" not in parts for parts in found)
 
 
 async def lose_the_kernel(running: Notebook, table: Path, before: int) -> None:
