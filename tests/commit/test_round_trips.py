@@ -25,7 +25,7 @@ from tests.support.round_trips import ANSWER, Cost, MeasuredJob
     [
         (1, 1, 1, (7, 7), (31, 15), 9),
         (20, 4, 5, (15, 7), (61, 15), 9),
-        (200, 8, 10, (25, 7), (263, 22), 15),
+        (200, 8, 10, (25, 7), (263, 16), 9),
     ],
 )
 def test_the_budget_of_a_job(
@@ -97,10 +97,10 @@ def test_the_budget_of_a_setup() -> None:
     [
         ("gcs", 1, 1, (49, 29)),
         ("gcs", 20, 5, (84, 29)),
-        ("gcs", 200, 10, (284, 35)),
+        ("gcs", 200, 10, (284, 29)),
         ("gcs-hns", 1, 1, (59, 39)),
-        ("gcs-hns", 20, 5, (113, 40)),
-        ("gcs-hns", 200, 10, (393, 47)),
+        ("gcs-hns", 20, 5, (113, 39)),
+        ("gcs-hns", 200, 10, (393, 42)),
     ],
 )
 def test_the_budget_of_a_commit_in_a_bucket(

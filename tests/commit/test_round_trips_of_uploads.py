@@ -17,7 +17,7 @@ from tests.support.round_trips import Cost, MeasuredUploads
     [
         (1, 1, 1, (5, 5), (28, 23), 14),
         (20, 4, 5, (5, 5), (54, 23), 14),
-        (200, 8, 10, (5, 5), (243, 33), 20),
+        (200, 8, 10, (5, 5), (243, 28), 14),
     ],
 )
 def test_the_budget_of_a_job_of_uploads(

@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 _CHANGE = 0.05  # share of a change of the rate that is logged
 _BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
 _CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
+_OPENING = 250.0  # requests that may leave at once after a rest, unless they were refused
+_REST = 1.0  # seconds without a request
 _WINDOW = 0.1  # seconds after which the responses are evaluated
 _ENOUGH = 20  # responses that this needs, or else
 _CLEAR = 10  # refusals that suffice at any time
@@ -27,14 +29,21 @@ class TokenBucket:
 
     A request may go if the bucket is not empty, and may cost more than it holds; the next requests
     then wait for the difference.
+
+    Attributes:
+        rate: requests a second.
+        opening: requests that the bucket holds at first, and again after a rest.
+        is_open: whether no request has waited since the bucket held them.
     """
 
-    __slots__ = ("_at", "_left", "rate")
+    __slots__ = ("_at", "_left", "_spare", "is_open", "opening", "rate")
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, now: float, opening: float = 0.0) -> None:
         self.rate = rate
+        self.opening = self._spare = opening
+        self.is_open = opening > 0
         self._at = now
-        self._left = rate if rate == math.inf else 1.0
+        self._left = rate if rate == math.inf else max(1.0, opening)
 
     def fill(self, now: float, span: float = _BURST) -> bool:
         """Add at most ``span`` seconds' worth; return whether a request may go."""
@@ -42,7 +51,9 @@ class TokenBucket:
         if passed > 0:
             self._left += passed * self.rate
             self._at = now
-        self._left = min(self._left, max(1.0, span * self.rate))
+        if passed >= _REST and self.opening:
+            self._spare, self.is_open = self.opening, True
+        self._left = min(self._left, max(1.0, span * self.rate, self._spare))
         return self._left >= _ONE
 
     def catch_up(self, now: float) -> bool:
@@ -52,6 +63,14 @@ class TokenBucket:
     def pay(self, cost: int) -> None:
         """Let a request through."""
         self._left -= cost
+        self._spare -= cost
+
+    def close(self) -> None:
+        """Give up what is left of the opening."""
+        if self.is_open:
+            self.is_open = False
+            self._spare = 0.0
+            self._left = min(self._left, 1.0)
 
     def pause(self, until: float) -> None:
         """Add nothing before ``until``."""
@@ -98,7 +117,7 @@ class Quota:
 
     def __init__(self, now: float) -> None:
         self.pace = Pace()
-        self.bucket = TokenBucket(self.pace.rate, now)
+        self.bucket = TokenBucket(self.pace.rate, now, _OPENING)
         self.most = math.inf
         self.growth: RampState | None = None
         self.epoch = 0
@@ -121,9 +140,16 @@ class Quota:
         grown = math.inf if self.growth is None else self.growth.ceiling
         self.pace.most = min(self.most, grown)
         self.bucket.rate = rate = self.pace.rate
+        if self.growth is not None or rate + _OPENING > self.most:
+            self._forbid()
         if abs(rate - self.logged_rate) >= _CHANGE * self.logged_rate:
             log.debug("rate: %.0f requests/s (was %.0f)", rate, self.logged_rate)
             self.logged_rate = rate
+
+    def _forbid(self) -> None:
+        """Let no burst leave any more."""
+        self.bucket.opening = 0.0
+        self.bucket.close()
 
     def pay(self, cost: int, now: float) -> None:
         """Let a request through."""
@@ -134,6 +160,7 @@ class Quota:
 
     def waited(self, seconds: float) -> None:
         """Record how long requests waited for the rate."""
+        self.bucket.close()
         self._bound += seconds
 
     def paused(self, begin: float, end: float) -> float:
@@ -146,6 +173,10 @@ class Quota:
     def refused(self, epoch: int, count: int, retry_after: float | None, now: float) -> None:
         """Record refusals of requests that were let through in ``epoch``."""
         if epoch != self.epoch:  # The rate has fallen since then for such refusals.
+            return
+        if self.bucket.is_open:  # It tells that so many at once are too many, not of the rate.
+            self._forbid()
+            self.epoch += 1
             return
         if now - self._began > 2 * _LONGEST:
             self._begin(now)
@@ -176,6 +207,7 @@ class Quota:
         if self.pace.step(window):
             self.epoch += 1
             self._fresh = True
+            self._forbid()  # An account at its limit has nothing to spare.
             if self.growth is not None:
                 self.growth.pause()
         if window.share >= _DOWN and self._asked > now:

@@ -66,6 +66,46 @@ async def test_requests_leave_evenly() -> None:
 
 
 @in_virtual_time
+async def test_the_first_requests_leave_at_once() -> None:
+    """Before a rate is known 250 requests leave without a wait, and the next at the first rate."""
+    limiter, gone = limiter_at(math.inf), Gone()
+    await send(limiter, WRITES, 350, gone)
+    assert sum(time == 0 for time, _ in gone) == 250
+    assert gone[-1][0] == pytest.approx(0.1, abs=0.01)
+
+
+@in_virtual_time
+async def test_a_rest_of_a_second_opens_again() -> None:
+    """After a second without requests 250 leave at once again; after half of one they do not."""
+    limiter = limiter_at(math.inf)
+    at_once = []
+    for pause in (0.0, 0.5, 1.0):
+        await asyncio.sleep(pause)
+        gone: Gone = []
+        await send(limiter, WRITES, 270, gone)
+        at_once.append(sum(time == gone[0][0] for time, _ in gone))
+    assert at_once == [250, 10, 250]
+
+
+@pytest.mark.parametrize(
+    "ceilings, ramp",
+    [(Ceilings(1200), None), (Ceilings(), Ramp(5000, 1000, 1200))],
+    ids=["ceiling", "ramp"],
+)
+def test_no_opening_exceeds_a_ceiling(ceilings: Ceilings, ramp: Ramp | None) -> None:
+    """A ceiling on the first second, of the user or of the service, leaves no opening."""
+    gone = Gone()
+
+    async def main() -> None:
+        limiter = Limiter(asyncio.get_running_loop())
+        limiter.join(main, ceilings, ramp)
+        await send(limiter, WRITES, 300, gone)
+
+    run_virtual(main())
+    assert sum(time == 0 for time, _ in gone) <= 10
+
+
+@in_virtual_time
 async def test_a_pause_saves_up_ten_milliseconds() -> None:
     """After a second without requests a hundredth of a second's worth leaves at once."""
     limiter, gone = limiter_at(1000), Gone()
@@ -268,7 +308,10 @@ def test_a_ceiling_that_lets_nothing_through_is_refused(name: str, rate: float) 
 def test_no_second_holds_more_than_the_rate(
     requests: list[tuple[int, int, float]], rate: float
 ) -> None:
-    """Whoever asks for what and when: all of it is let go, and nowhere faster than the rate."""
+    """Whoever asks for what and when: all of it is let go, and nowhere faster than the rate.
+
+    The opening is on top of it, where the ceiling leaves room for both.
+    """
     gone: list[tuple[float, int]] = []
 
     async def main() -> None:
@@ -286,9 +329,9 @@ def test_no_second_holds_more_than_the_rate(
 
     run_virtual(main())
     assert len(gone) == len(requests)
-    bound = min(rate, 1000.0)
+    bound, opening = min(rate, 1000.0), 250 if rate >= 1250 else 0
     for first, (begin, _) in enumerate(gone):
         spent = 0
         for time, cost in gone[first:]:
             spent += cost
-            assert spent - cost < 1.01 + bound * (time - begin + 0.05)
+            assert spent - cost < 1.01 + opening + bound * (time - begin + 0.05)
