@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.null import Null, Says, null_server
-from bench.s3 import cpu, flat, memory, moto
+from bench.s3 import cpu, flat, memory, moto, small
 
-ROWS = ("complete", "moto", "memory", "flat")
+ROWS = ("complete", "moto", "memory", "flat", "small")
 
 Say = Callable[[str], None]
 
@@ -38,6 +38,7 @@ def run(rows: Sequence[str] = ROWS, *, quick: bool, folder: str | None, say: Say
             "moto": lambda: moto.run(quick=quick),
             "memory": lambda: memory.run(quick=quick),
             "flat": lambda: flat.run(quick=quick),
+            "small": lambda: small.run(quick=quick, say=say),
         }
         result = {}
         for row in ROWS:

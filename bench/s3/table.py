@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.s3 import small
+
 
 def lines(result: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of all rows that were measured."""
@@ -74,4 +76,5 @@ _ROWS: dict[str, Callable[[Any], Iterator[str]]] = {
     "moto": _moto,
     "memory": _memory,
     "flat": _flat,
+    "small": small.lines,
 }

@@ -31,6 +31,7 @@ FAULTS: Sequence[Mapping[str, Any]] = [
     {"kind": "after", "op": "rename", "path": "/lost-500/", "every": 3},
     {"kind": "cut", "op": "rename", "path": "/lost-cut/", "every": 3},
     {"kind": "before", "op": "*", "path": "/busy/", "every": 7, "code": "ServerBusy"},
+    {"kind": "slow", "op": "mkdir", "path": r"/late/.*_m_000001_", "delay": 3},
     # These two only count.
     {"kind": "slow", "op": "head", "path": r"/counted/p=\d$", "delay": 0},
     {"kind": "slow", "op": "list", "path": r"/counted/.*/tasks/attempt_", "delay": 0},
@@ -91,6 +92,11 @@ read("dynamic")
 
 write("counted")
 write("failed", bad)
+second = "cast(assert_true(spark_partition_id() = 1, 'not the second') as string) as s"
+write("late", frame.selectExpr("id", "p", second))
+while spark.sparkContext.statusTracker().getActiveStageIds():
+    time.sleep(0.1)
+time.sleep(1)
 (scratch / "told.json").write_text(json.dumps(told))
 spark.stop()
 """
@@ -253,6 +259,14 @@ def test_job_that_fails(ran: Ran) -> None:
     assert failed.files == []
     assert [name for name in ran.tree("failed") if not name.endswith("/")] == []
     assert ran.left("failed") == []
+
+
+def test_a_task_that_begins_after_its_job_has_failed(ran: Ran) -> None:
+    """An attempt whose directory is made after the end of the job removes it, and the table's."""
+    [late] = ran.told["late"]
+
+    assert "not the second" in str(late.error)
+    assert ran.tree("late") == {}
 
 
 @pytest.mark.full

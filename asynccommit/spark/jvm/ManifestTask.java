@@ -24,7 +24,8 @@ import org.slf4j.LoggerFactory;
  * <p>A task attempt writes into its own directory; its commit lists that directory into a manifest
  * and moves no file. An attempt can outlive its job (a killed task, the loser of a speculation), and
  * what it writes then re-creates the job's directory. So the last action of each step is to look
- * for the job's {@code alive} marker; without it, the attempt removes what it made.
+ * for the job's {@code alive} marker; without it, the attempt removes what it made. Over a network
+ * the look of the setup is read by the commit only.
  */
 final class ManifestTask extends TaskSide {
   private static final Logger LOG = LoggerFactory.getLogger(ManifestTask.class);
@@ -34,6 +35,7 @@ final class ManifestTask extends TaskSide {
   private final Map absolute = new LinkedHashMap();
   private final Set partitions = new LinkedHashSet();
   private Map message = null;
+  private Future alive = null;
 
   ManifestTask(Layout layout, FileSystem fs, Configuration conf) {
     super(layout);
@@ -78,13 +80,20 @@ final class ManifestTask extends TaskSide {
     if (!disk.objects) {
       disk.mkdirNew(layout.taskAttempt(attemptId(context)));
     }
-    requireLiveJob(context);
+    if (disk.local) {
+      requireLiveJob(context);
+    } else { // over a network the task begins to write meanwhile
+      alive = disk.look(layout.alive);
+    }
   }
 
   public void commitTask(TaskAttemptContext context) throws IOException {
     String taskId = taskId(context);
     String attemptId = attemptId(context);
     Future there = disk.local || disk.objects ? null : disk.look(layout.manifest(taskId));
+    if (alive != null && Listings.wait(alive) == null) {
+      refuseEnded(context);
+    }
     ManifestFile manifest = new ManifestFile(disk, layout);
     manifest.scan(layout.taskAttempt(attemptId), partitions);
     byte[] data = manifest.encode(taskId, attemptId);
@@ -161,9 +170,13 @@ final class ManifestTask extends TaskSide {
 
   private void requireLiveJob(TaskAttemptContext context) throws IOException {
     if (!disk.exists(layout.alive)) {
-      sweep(context);
-      throw new IOException("job " + layout.jobId + " has ended before " + attemptId(context));
+      refuseEnded(context);
     }
+  }
+
+  private void refuseEnded(TaskAttemptContext context) throws IOException {
+    sweep(context);
+    throw new IOException("job " + layout.jobId + " has ended before " + attemptId(context));
   }
 
   /** Removes what this attempt made after the job's directory had gone. */
