@@ -174,8 +174,18 @@ def _lost(story: Story, stranger: Stranger, tree: Tree, committed: bool) -> list
             continue
         if committed and path in stranger.early and _is_replaceable(story, path):
             continue
+        if _is_set_aside(stranger, tree, path, data):
+            continue
         problems.append(f"{path} of a stranger is lost: {there!r} is there, not {data!r}")
     return problems
+
+
+def _is_set_aside(stranger: Stranger, tree: Tree, path: str, data: bytes) -> bool:
+    """Return whether a file is kept for its owner, as a stranger's file is where it was below."""
+    name = path[len(DEST) :]
+    kept = [p for p in tree if within(p, (_DISPLACED,)) and p.endswith(f"/in{name}")]
+    blocked = any(stranger.last.get(parent) for parent in above(path))
+    return blocked and any(tree[p].data == data for p in kept)
 
 
 def _is_replaceable(story: Story, path: str) -> bool:
