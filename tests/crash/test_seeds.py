@@ -75,6 +75,12 @@ def test_no_seed_finds_anything_on_hdfs(first: int) -> None:
     assert [text for seed in seeds for text in run_virtual(violations(seed, "hdfs"))] == []
 
 
+@pytest.mark.parametrize("seed, kind", [(304743, "adls")])
+def test_seeds_that_found_something(seed: int, kind: str) -> None:
+    """A process that dies in the middle of a take-over leaves nothing in the way of the next."""
+    assert run_virtual(violations(seed, kind)) == []
+
+
 @pytest.mark.turn(1, 2)
 def test_a_seed_is_the_same_everywhere() -> None:
     """Processes with other hash seeds send the same requests, at the same times, and end alike."""

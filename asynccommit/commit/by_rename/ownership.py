@@ -36,6 +36,7 @@ from asynccommit.runtime.host import Host
 from asynccommit.stores.tree import list_if_there, read_if_there
 
 _TRIES = 5
+_STRAY = "stray-"
 _UNDONE_AFTER = MARGIN + 0.5
 """Number of leases after which no request of a silent owner is executed any more."""
 _CLOCK_SKEW_SECONDS = 2.0
@@ -242,6 +243,7 @@ async def _take_place(run: CommitContext, lease: Lease) -> None:
     lease.closed, lease.bare = closed, not last and not closed
     if closed or lease.bare:
         return
+    await _merge_strays(run)
     for epoch in range(1, run.identity.epoch):
         await _bar(run, epoch)
 
@@ -262,6 +264,13 @@ async def _confirm(run: CommitContext, lease: Lease) -> None:
     lease.closed = closed
 
 
+async def _merge_strays(run: CommitContext) -> None:
+    """Take what an owner had moved out of the way and not yet taken, when it died."""
+    for info in await list_if_there(run.store, run.epoch_dir):
+        if info.is_dir and info.path.rpartition("/")[2].startswith(_STRAY):
+            await merge(run, info.path, run.epoch_dir)
+
+
 async def _bar(run: CommitContext, epoch: int) -> None:
     """Block the directory of the owner of ``epoch``; take its files."""
     place = run.layout.epoch_dir(epoch)
@@ -273,7 +282,8 @@ async def _bar(run: CommitContext, epoch: int) -> None:
             if not (await run.store.head(place)).is_dir:
                 return
             with suppress(NotFoundError):
-                stray = f"{run.epoch_dir}/stray-{epoch:06d}-{number}"
+                name = f"{_STRAY}{epoch:06d}-{run.identity.epoch:06d}-{number}"
+                stray = f"{run.epoch_dir}/{name}"
                 await run.store.rename(place, stray)
                 await merge(run, stray, run.epoch_dir)
     raise lease_lost(run)

@@ -132,7 +132,7 @@ def entries_of(body: bytes, path: str) -> list[Info]:
 def _entry(entry: dict[str, Any]) -> Info:
     path, etag = "/" + entry["name"], bare_etag(entry.get("etag") or entry.get("eTag"))
     modified = parse_date(entry.get("lastModified"))
-    # Values are strings; servers of other hands say true and 12.
+    # Azure sends strings; other servers send true and 12.
     if entry.get("isDirectory") in ("true", True):
         return Info(path, Kind.DIRECTORY, 0, etag, modified)
     size = int(entry.get("contentLength", 0))

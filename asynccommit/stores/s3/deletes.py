@@ -1,7 +1,7 @@
 """Many deletions in one request, and deletions that depend on an etag.
 
-A batch takes an etag for each key, but most servers of other hands pass it over and would delete
-whatever is there. So ``conditional_delete`` selects the way.
+A batch takes an etag for each key, which Amazon checks. Most other servers ignore it and would
+delete whatever is there. So ``conditional_delete`` selects the way.
 """
 
 from __future__ import annotations

@@ -447,6 +447,23 @@ async def test_an_owner_that_died_before_it_took_the_place(site: Site) -> None:
     assert (await standing_of(job)).epochs == [3]
 
 
+async def test_an_owner_that_died_before_it_took_what_was_in_its_way(site: Site) -> None:
+    """What it had moved aside is found, and what is in the way again has another name."""
+    await dead(site)
+    site.alive |= {"1.one": False, "2.two": False}
+    await site.cut_resume(Dies("rename", "commit-epoch-000001", after=True), process="2.two")
+    job = site.job(process="3.three")
+    second = job.layout.epoch_dir(2)
+    for stray in ("stray-000001-0", "stray-000001-000002-0"):
+        await job.store.mkdir(f"{second}/{stray}")
+    await job.store.rename(f"{second}/manifests", f"{second}/{stray}/manifests")
+    await job.store.mkdir(job.layout.epoch_dir(1))
+    report = await job.resume_job()
+
+    assert report.epoch == 3
+    assert site.files() == FILES
+
+
 @in_virtual_time
 async def test_who_was_held_up_takes_no_place_from_a_later_owner(site: Site) -> None:
     """An owner that slept after its claim, longer than its lease, leaves the next one alone."""
