@@ -265,7 +265,7 @@ async def _confirm(run: CommitContext, lease: Lease) -> None:
 
 
 async def _merge_strays(run: CommitContext) -> None:
-    """Take what an owner had moved out of the way and not yet taken, when it died."""
+    """Take what an owner had moved aside, and not yet taken, when it died."""
     for info in await list_if_there(run.store, run.epoch_dir):
         if info.is_dir and info.path.rpartition("/")[2].startswith(_STRAY):
             await merge(run, info.path, run.epoch_dir)
