@@ -5,14 +5,14 @@ report = write_dataset(table, "abfss://data@lake/flights", partitioning=["day"])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.parallel import JobArguments, mode_named
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import columns_of
 
@@ -73,20 +73,10 @@ def write_dataset(
     Raises ``CommitError``, ``OptionError`` and errors of pyarrow.
     """
     files = _files(format, partitioning, file_options, write_options)
+    chosen = _mode(existing_data_behavior, mode)
     given = _rows(data, schema, partitioned=bool(files.partition_by))
-
-    def run(place: TaskPlace) -> Iterator[Any]:
-        yield place.run(0, lambda task: files.write(task, 0, place.job_id, given))
-
-    return commit_tasks(
-        url,
-        run,
-        mode=_mode(existing_data_behavior, mode),
-        job_id=job_id,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
+    job = JobArguments(chosen, job_id, options, storage_options, committer)
+    return job.commit_one(url, lambda task, name: files.write(task, 0, name, given))
 
 
 def _mode(behavior: str | None, mode: Mode | str | None) -> Mode:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.parallel import JobArguments, TaskPlace
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import check_columns, columns_of
 
@@ -53,9 +52,8 @@ def write_parquet(
 
     Raises ``CommitError``, ``OptionError`` and errors of Daft.
     """
-    job = {"job_id": job_id, "options": options, "storage_options": storage_options}
-    form = ("parquet", compression, file_options)
-    return _write(frame, url, partition_cols, form, mode, {**job, "committer": committer})
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    return _write(frame, url, partition_cols, ("parquet", compression, file_options), job)
 
 
 def write_csv(
@@ -75,9 +73,8 @@ def write_csv(
     Takes and raises what ``write_parquet`` does; ``file_options`` are those of
     ``pyarrow.dataset.CsvFileFormat``.
     """
-    job = {"job_id": job_id, "options": options, "storage_options": storage_options}
-    form = ("csv", None, file_options)
-    return _write(frame, url, partition_cols, form, mode, {**job, "committer": committer})
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    return _write(frame, url, partition_cols, ("csv", None, file_options), job)
 
 
 def _write(
@@ -85,8 +82,7 @@ def _write(
     url: Url,
     partition_cols: str | Sequence[str] | None,
     form: tuple[str, Any, dict[str, Any]],
-    mode: Mode | str,
-    job: dict[str, Any],
+    job: JobArguments,
 ) -> JobReport:
     from asynccommit.tabular.arrow_files import ArrowFiles
     from asynccommit.tabular.daft_sink import TaskSink
@@ -96,10 +92,6 @@ def _write(
     files = ArrowFiles.of(columns, *form)
 
     def run(place: TaskPlace) -> list[TaskCommit]:
-        written = frame.write_sink(TaskSink(place, files)).to_pydict()
-        commits = TaskSink.commits(written)
-        if len({commit.task_id for commit in commits}) < len(commits):
-            raise OptionError("two tasks drew the same number, so nothing was written: run again")
-        return commits
+        return TaskSink.commits(frame.write_sink(TaskSink(place, files)).to_pydict())
 
-    return commit_tasks(url, run, mode=mode_named(mode), **job)
+    return job.commit(url, run)

@@ -18,7 +18,7 @@ from asynccommit.commit.layout import TaskCommit, check_name
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.parallel import JobArguments, TaskPlace
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import columns_of
 
@@ -80,20 +80,15 @@ def commit_delayed(
 
     Raises ``CommitError``, ``OptionError``, and what a function or Dask raises.
     """
-    return _commit(
-        url,
-        [(_call, *each) for each in tasks],
-        compute_kwargs or {},
-        mode=mode_named(mode),
-        job_id=job_id,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    return _commit(url, [(_call, *each) for each in tasks], compute_kwargs or {}, job)
 
 
 def _commit(
-    url: Url, calls: Sequence[tuple[Any, ...]], compute_kwargs: Mapping[str, Any], **job: Any
+    url: Url,
+    calls: Sequence[tuple[Any, ...]],
+    compute_kwargs: Mapping[str, Any],
+    job: JobArguments,
 ) -> JobReport:
     """Run ``function(place, number, *arguments)`` of each call; commit once."""
     from dask.base import compute
@@ -107,7 +102,7 @@ def _commit(
         commits: Sequence[TaskCommit] = compute(*tasks, **compute_kwargs)  # type: ignore[no-untyped-call]
         return commits
 
-    return commit_tasks(url, run, **job)
+    return job.commit(url, run)
 
 
 def _call(
@@ -167,18 +162,12 @@ def to_parquet(
         df, columns_of(partition_on), compression, kwargs, write_index, schema, custom_metadata
     )
     names = _file_names(name_function, df.npartitions)
-    job = {
-        "mode": mode_named(mode),
-        "job_id": job_id,
-        "options": options,
-        "storage_options": storage_options,
-        "committer": committer,
-    }
+    job = JobArguments(mode, job_id, options, storage_options, committer)
 
     def run(arguments: Mapping[str, Any]) -> JobReport:
         parts = zip(df.to_delayed(), names, strict=True)
         calls = [(_write_partition, writer, part, name) for part, name in parts]
-        return _commit(url, calls, arguments, **job)
+        return _commit(url, calls, arguments, job)
 
     return run(compute_kwargs or {}) if compute else DelayedWrite(run, url)
 

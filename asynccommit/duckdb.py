@@ -18,10 +18,12 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, commit_tasks, mode_named
+from asynccommit.parallel import JobArguments
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingTask
+from asynccommit.tabular.arguments import refuse
 from asynccommit.tabular.names import NULL, check_columns, columns_of, ending, escaped, stem
+from asynccommit.tabular.places import local_directory
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,9 +39,17 @@ _NULLS = {
     "FLOAT": "isnan({})",
     "VARCHAR": f"{{}} IN ('', '{NULL}')",
 }
-_OURS = {
-    *("append", "file_extension", "filename_pattern", "overwrite", "overwrite_or_ignore"),
-    *("per_thread_output", "return_files", "use_tmp_file", "write_partition_columns"),
+_NOT_OURS = {
+    "append": "use mode='append'",
+    "file_extension": "leave it out, as names of files have the job's id",
+    "filename_pattern": "leave it out, as names of files have the job's id",
+    "overwrite": "use mode='overwrite'",
+    "overwrite_or_ignore": "use mode='replace_partitions', or mode='append'",
+    "partition_by": "use partition_by of copy",
+    "per_thread_output": "leave it out, as the number of files is not chosen here",
+    "return_files": "leave it out, as a report is returned",
+    "use_tmp_file": "leave it out, as files are invisible until the job commits",
+    "write_partition_columns": "leave it out, as directories have these columns",
 }
 
 
@@ -79,30 +89,17 @@ def copy(
     """
     columns = columns_of(partition_by)
     given = _options(format, copy_options)
+    job = JobArguments(mode, job_id, options, storage_options, committer)
     selected = _selected(connection, query.strip().rstrip(";"), columns)
 
-    def run(place: TaskPlace) -> Iterator[Any]:
-        def write(task: BlockingTask) -> None:
-            start = stem(0, place.job_id)
-            if columns:
-                _copy_parts(connection, selected, task, start, columns, given)
-            else:
-                name = f"{start}0{ending(format)}"
-                with _place(connection, task) as root:
-                    where = task.path(name) if root == task.directory else f"{root}/{name}"
-                    _copy(connection, selected, where, given)
+    def write(task: BlockingTask, name: str) -> None:
+        start = stem(0, name)
+        if columns:
+            _copy_parts(connection, selected, task, start, columns, given)
+        else:
+            _copy_whole(connection, selected, task, f"{start}0{ending(format)}", given)
 
-        yield place.run(0, write)
-
-    return commit_tasks(
-        url,
-        run,
-        mode=mode_named(mode),
-        job_id=job_id,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
+    return job.commit_one(url, write)
 
 
 def _options(format: str, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +109,7 @@ def _options(format: str, more: Mapping[str, Any]) -> dict[str, Any]:
     for name in more:
         if not _NAME.fullmatch(name):
             raise OptionError(f"copy option {name!r}: expected the name of an option of COPY")
-        if name.lower() in _OURS:
-            raise OptionError(f"copy option {name} is not for a job: leave it out")
+        refuse([name.lower()], _NOT_OURS)
     return {"format": format, **more}
 
 
@@ -132,6 +128,19 @@ def _selected(connection: DuckDBPyConnection, query: str, columns: Sequence[str]
     return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({query})" if replaced else query
 
 
+def _copy_whole(
+    connection: DuckDBPyConnection,
+    query: str,
+    task: BlockingTask,
+    name: str,
+    given: Mapping[str, Any],
+) -> None:
+    """Write one file."""
+    with _place(connection, task) as root:
+        where = task.path(name) if root == local_directory(task) else f"{root}/{name}"
+        _copy(connection, query, where, given)
+
+
 def _copy_parts(
     connection: DuckDBPyConnection,
     query: str,
@@ -144,7 +153,7 @@ def _copy_parts(
     names = ", ".join(map(_quoted, columns))
     with _place(connection, task) as root:
         _copy(connection, query, root, {**given, "filename_pattern": f"{start}{{i}}"}, names)
-    if root == task.directory and os.path.isdir(root):
+    if root == local_directory(task) and os.path.isdir(root):
         _rename(root, len(columns))
 
 
@@ -175,8 +184,9 @@ def _literal(value: object) -> str:
 @contextmanager
 def _place(connection: DuckDBPyConnection, task: BlockingTask) -> Iterator[str]:
     """Yield a local directory, or a URL of the task's filesystem."""
-    if "://" not in task.directory:
-        yield task.directory
+    local = local_directory(task)
+    if local is not None:
+        yield local
         return
     files = _renaming(task.filesystem)
     connection.register_filesystem(files)

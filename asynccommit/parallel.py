@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -23,10 +23,10 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import directory
-from asynccommit.options.checked import Url
+from asynccommit.options.checked import Url, UrlText, storage_of
 from asynccommit.options.job import Mode
 from asynccommit.results import JobReport
-from asynccommit.sync import BlockingTask
+from asynccommit.sync import BlockingJob, BlockingTask
 
 __all__ = ["commit_parallel", "partition_directory"]
 
@@ -88,6 +88,68 @@ class TaskPlace:
         return commit
 
 
+@dataclass(frozen=True, slots=True)
+class JobArguments:
+    """The arguments of a job that the functions of every engine take.
+
+    Attributes:
+        mode: a mode, or its name, which may be that of Spark.
+        job_id: unique under the destination; a fresh one by default.
+        options: the options of the job.
+        storage_options: credentials and other options of the store.
+        committer: the name of the committer, see ``open_job``.
+
+    Raises ``OptionError`` for an unknown mode.
+    """
+
+    mode: Mode | str = Mode.APPEND
+    job_id: str | None = None
+    options: OptionsLike = field(default=None, repr=False)
+    storage_options: StorageOptions = field(default=None, repr=False)
+    committer: str | None = None
+
+    def __post_init__(self) -> None:
+        mode_named(self.mode)
+
+    def open(self, url: Url) -> AbstractContextManager[BlockingJob]:
+        """Return the context of the job. Raises ``CommitError``."""
+        return sync.job(
+            url,
+            job_id=self.job_id,
+            mode=mode_named(self.mode),
+            options=self.options,
+            storage_options=self.storage_options,
+            committer=self.committer,
+        )
+
+    def place(self, url: Url, job_id: str) -> TaskPlace:
+        """Return the job as its tasks need it."""
+        text = UrlText.of(url) or os.fspath(url)
+        storage = storage_of(text, self.storage_options)
+        return TaskPlace(str(text), job_id, self.options, storage, self.committer)
+
+    def commit(self, url: Url, run: Callable[[TaskPlace], Iterable[TaskCommit]]) -> JobReport:
+        """Set the job up, have ``run`` run its tasks, and commit their messages.
+
+        Raises ``CommitError``, and what ``run`` raises.
+        """
+        with self.open(url) as job:
+            for commit in run(self.place(url, job.job_id)):
+                job.accept(commit)
+        return job.report
+
+    def commit_one(self, url: Url, write: Callable[[BlockingTask, str], object]) -> JobReport:
+        """Commit a job of one task, whose files ``write(task, job_id)`` writes.
+
+        Raises ``CommitError``, and what ``write`` raises.
+        """
+
+        def run(place: TaskPlace) -> Iterable[TaskCommit]:
+            yield place.run(0, lambda task: write(task, place.job_id))
+
+        return self.commit(url, run)
+
+
 def commit_parallel(
     url: Url,
     function: Callable[[BlockingTask, Item], object],
@@ -125,44 +187,7 @@ def commit_parallel(
         calls = [(place, number, function, item) for number, item in enumerate(items)]
         return _futures(executor, calls) if hasattr(executor, "submit") else _pool(executor, calls)
 
-    return commit_tasks(
-        url,
-        run,
-        mode=mode,
-        job_id=job_id,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
-
-
-def commit_tasks(
-    url: Url,
-    run: Callable[[TaskPlace], Iterable[TaskCommit]],
-    *,
-    mode: Mode | str = Mode.APPEND,
-    job_id: str | None = None,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-) -> JobReport:
-    """Set a job up, have ``run`` run its tasks, and commit their messages.
-
-    Takes and raises what ``commit_parallel`` does.
-    """
-    with sync.job(
-        url,
-        job_id=job_id,
-        mode=mode_named(mode),
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    ) as job:
-        place = TaskPlace(os.fspath(url), job.job_id, options, storage_options, committer)
-        for commit in run(place):
-            job.accept(commit)
-    report: JobReport = job.report
-    return report
+    return JobArguments(mode, job_id, options, storage_options, committer).commit(url, run)
 
 
 def _call(place: TaskPlace, number: int, function: Callable[..., object], item: Any) -> TaskCommit:

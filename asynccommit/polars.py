@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from asynccommit.api import OptionsLike, StorageOptions
-from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, commit_tasks, mode_named, partition_directory
+from asynccommit.parallel import JobArguments, partition_directory
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingFile, BlockingTask
+from asynccommit.tabular.arguments import refuse
 from asynccommit.tabular.names import check_columns, columns_of, ending, stem
+from asynccommit.tabular.places import local_directory
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -31,7 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["sink_csv", "sink_ipc", "sink_parquet"]
 
-_OURS = {"credential_provider", "lazy", "mkdir", "sinked_paths_callback"}
+_NOT_OURS = {
+    "credential_provider": "use storage_options",
+    "lazy": "leave it out, as the call returns when the job is committed",
+    "mkdir": "leave it out, as directories are made",
+    "sinked_paths_callback": "leave it out, as paths change when the job commits",
+}
+_CSV_CODECS = {"gzip": ".gz", "zstd": ".zst"}
 _BY_SIZE = ("approximate_bytes_per_file", "max_rows_per_file")
 
 
@@ -67,10 +75,9 @@ def sink_parquet(
 
     Raises ``CommitError``, ``OptionError`` and errors of polars.
     """
-    codec = sink_options.get("compression", "zstd")
-    suffix = ending("parquet", codec)
-    job = _job(mode, job_id, options, storage_options, committer)
-    return _sink("sink_parquet", frame, url, columns_of(partition_by), suffix, sink_options, job)
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    suffix = ending("parquet", sink_options.get("compression", "zstd"))
+    return _sink("sink_parquet", frame, url, partition_by, suffix, sink_options, job)
 
 
 def sink_csv(
@@ -90,10 +97,9 @@ def sink_csv(
     Takes and raises what ``sink_parquet`` does; ``sink_options`` are those of
     ``LazyFrame.sink_csv``.
     """
-    codec = {"gzip": ".gz", "zstd": ".zst"}.get(sink_options.get("compression", ""), "")
-    job = _job(mode, job_id, options, storage_options, committer)
-    suffix = f".csv{codec}"
-    return _sink("sink_csv", frame, url, columns_of(partition_by), suffix, sink_options, job)
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    suffix = f".csv{_CSV_CODECS.get(sink_options.get('compression', ''), '')}"
+    return _sink("sink_csv", frame, url, partition_by, suffix, sink_options, job)
 
 
 def sink_ipc(
@@ -113,59 +119,38 @@ def sink_ipc(
     Takes and raises what ``sink_parquet`` does; ``sink_options`` are those of
     ``LazyFrame.sink_ipc``.
     """
-    job = _job(mode, job_id, options, storage_options, committer)
-    return _sink("sink_ipc", frame, url, columns_of(partition_by), ".arrow", sink_options, job)
-
-
-def _job(
-    mode: Mode | str,
-    job_id: str | None,
-    options: OptionsLike,
-    storage_options: StorageOptions,
-    committer: str | None,
-) -> dict[str, Any]:
-    """Return the arguments of a job. Raises ``OptionError``."""
-    return {
-        "mode": mode_named(mode),
-        "job_id": job_id,
-        "options": options,
-        "storage_options": storage_options,
-        "committer": committer,
-    }
+    job = JobArguments(mode, job_id, options, storage_options, committer)
+    return _sink("sink_ipc", frame, url, partition_by, ".arrow", sink_options, job)
 
 
 def _sink(
     method: str,
     frame: LazyFrame | DataFrame,
     url: Url,
-    columns: tuple[str, ...],
+    partition_by: str | Sequence[str] | None,
     suffix: str,
     given: dict[str, Any],
-    job: dict[str, Any],
+    job: JobArguments,
 ) -> JobReport:
     """Write by a method of polars; commit once."""
-    not_ours = sorted(_OURS & {*given})
-    if not_ours:
-        raise OptionError(f"{not_ours[0]} is not an argument here: the task says where files go")
-    query = frame.lazy()
+    refuse(given, _NOT_OURS)
+    columns, query = columns_of(partition_by), frame.lazy()
     by_size = {name: given[name] for name in _BY_SIZE if name in given}
     rest = {name: value for name, value in given.items() if name not in by_size}
     if columns:
         check_columns(columns, query.collect_schema().names())
 
-    def run(place: TaskPlace) -> Iterator[Any]:
-        def write(task: BlockingTask) -> None:
-            start = stem(0, place.job_id)
-            with _opening(task) as file:
-                where = _parts(task, file, start, suffix, columns, by_size) if parts else None
-                getattr(query, method)(where or file(f"{start}0{suffix}"), **rest)
-
-        yield place.run(0, write)
-
     parts = bool(columns or by_size)
     if parts:
         rest["mkdir"] = True
-    return commit_tasks(url, run, **job)
+
+    def write(task: BlockingTask, name: str) -> None:
+        start = stem(0, name)
+        with _opening(task) as file:
+            where = _parts(task, file, start, suffix, columns, by_size) if parts else None
+            getattr(query, method)(where or file(f"{start}0{suffix}"), **rest)
+
+    return job.commit_one(url, write)
 
 
 def _parts(
@@ -198,12 +183,8 @@ def _parts(
         return file(f"{folder}{start}{number}{suffix}")
 
     keys: dict[str, Any] = {"key": list(columns), "include_key": False} if columns else {}
-    base = task.directory if _is_local(task) else ""
+    base = local_directory(task) or ""
     return polars.PartitionBy(base, file_path_provider=file_of, **keys, **by_size)
-
-
-def _is_local(task: BlockingTask) -> bool:
-    return "://" not in task.directory
 
 
 @contextmanager
@@ -212,7 +193,7 @@ def _opening(task: BlockingTask) -> Iterator[Callable[[str], Any]]:
 
     Raises the errors of files that polars closed.
     """
-    if _is_local(task):
+    if local_directory(task) is not None:
         yield task.path
         return
     opened: WeakSet[_ClosedWhenDropped] = WeakSet()

@@ -7,10 +7,11 @@ import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pandas
@@ -138,6 +139,28 @@ def test_an_account_takes_a_job_of_a_pool(adls_emulator_thread: EmulatorThread) 
         report = commit_parallel(url, _write, range(3), executor, storage_options=options)
 
     assert (report.files, len(report.tasks)) == (3, 3)
+
+
+class _UPath:
+    """A path of ``universal_pathlib``: its text, protocol and storage options."""
+
+    def __init__(self, text: str, storage_options: Mapping[str, Any]) -> None:
+        self.text, self.protocol, self.storage_options = text, "abfs", storage_options
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_a_upath_is_a_destination(adls_emulator_thread: EmulatorThread) -> None:
+    """Tasks get the storage options that the path holds."""
+    emulator = adls_emulator_thread
+    emulator.do(lambda running: running.model.create_filesystem("data"))
+    url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
+    place: Any = _UPath(url, {"connection_string": emulator.connection_string})
+    with ThreadPoolExecutor(2) as executor:
+        report = commit_parallel(place, _write, range(3), executor)
+
+    assert (report.files, report.dest) == (3, url)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ died, is another attempt, and only the attempt whose result Ray hands to the dri
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -19,20 +18,19 @@ from ray.data import DataContext
 from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink, WriteResult
 
-from asynccommit import sync
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import TaskPlace, mode_named
+from asynccommit.parallel import JobArguments
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import this_host
 from asynccommit.sync import BlockingJob
 from asynccommit.tabular.arrow_files import ArrowFiles
 from asynccommit.tabular.names import columns_of
 
-_DRIVERS = ("_mode", "_running", "_job", "_report")
+_DRIVERS = ("_url", "_arguments", "_running", "_job", "_report")
 """Attributes that stay in the driver."""
 
 
@@ -76,9 +74,10 @@ class Sink(Datasink[TaskCommit | None]):
         self._files = ArrowFiles.of(columns_of(partition_cols), form, compression, file_options)
         # Ray pickles the sink before it calls on_write_start, so the id is known from the start.
         name = this_host().new_id() if job_id is None else job_id
-        self._place = TaskPlace(os.fspath(url), name, options, storage_options, committer)
+        self._url = url
+        self._arguments = JobArguments(mode, name, options, storage_options, committer)
+        self._place = self._arguments.place(url, name)
         self._least = min_rows_per_file
-        self._mode = mode_named(mode)
         self._running = ExitStack()
         self._job: BlockingJob | None = None
         self._report: JobReport | None = None
@@ -114,16 +113,7 @@ class Sink(Datasink[TaskCommit | None]):
                 "was never committed: set DataContext.checkpoint_config to None, and the option "
                 "asynccommit.job.key to skip a write that is done"
             )
-        self._job = self._running.enter_context(
-            sync.job(
-                self._place.url,
-                job_id=self.job_id,
-                mode=self._mode,
-                options=self._place.options,
-                storage_options=self._place.storage_options,
-                committer=self._place.committer,
-            )
-        )
+        self._job = self._running.enter_context(self._arguments.open(self._url))
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> TaskCommit | None:
         """Write the blocks of a task in a worker; return the commit message.

@@ -20,6 +20,7 @@ from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import escape
 from asynccommit.sync import BlockingTask
 from asynccommit.tabular.names import NULL, check_columns, ending, escaped, stem
+from asynccommit.tabular.places import local_directory
 
 _MANY = 2**31 - 1
 _FORMATS: Mapping[str, Callable[[], Any]] = {
@@ -98,7 +99,7 @@ class ArrowFiles:
         template = f"{stem(number, job_id)}{{i}}{ending(self.form, self.compression)}"
         arguments = {"max_partitions": _MANY, **self._partitioned(data), **self.write_options}
         ds.write_dataset(
-            base_dir=_base(task),
+            base_dir=local_directory(task) or "",
             basename_template=template,
             format=self.form,
             file_options=self._file_options(),
@@ -167,18 +168,11 @@ def _directories(values: Any, column: str) -> Any:
     return pa.DictionaryArray.from_arrays(numbers, [f"{column}={text}" for text in known])
 
 
-def _base(task: BlockingTask) -> str:
-    return task.directory if _is_local(task) else ""
-
-
-def _is_local(task: BlockingTask) -> bool:
-    return "://" not in task.directory
-
-
 def _filesystem(task: BlockingTask, template: str, name: str | None) -> Any:
     """Return a filesystem that writes a task's files under their names."""
-    local = LocalFileSystem() if _is_local(task) else task.arrow_filesystem
-    return local if name is None else PyFileSystem(_Named(local, template, name))
+    remote = local_directory(task) is None
+    files = task.arrow_filesystem if remote else LocalFileSystem()
+    return files if name is None else PyFileSystem(_Named(files, template, name))
 
 
 class _Named(FSSpecHandler):  # type: ignore[misc]

@@ -12,6 +12,7 @@ from daft.io.sink import DataSink, WriteResult
 from daft.recordbatch import MicroPartition
 
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import OptionError
 from asynccommit.parallel import TaskPlace
 from asynccommit.runtime.host import this_host
 from asynccommit.sync import BlockingTask
@@ -70,5 +71,11 @@ class TaskSink(DataSink[str]):
 
     @staticmethod
     def commits(written: Mapping[str, list[str]]) -> list[TaskCommit]:
-        """Return the messages of a write that has ended. Raises ``ManifestError``."""
-        return [TaskCommit.from_json(json.loads(text)) for text in written[_COLUMN]]
+        """Return the messages of a write that has ended.
+
+        Raises ``ManifestError``, and ``OptionError`` if two tasks drew the same number.
+        """
+        commits = [TaskCommit.from_json(json.loads(text)) for text in written[_COLUMN]]
+        if len({commit.task_id for commit in commits}) < len(commits):
+            raise OptionError("two tasks drew the same number, so nothing was written: run again")
+        return commits

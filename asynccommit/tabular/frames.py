@@ -10,18 +10,19 @@ import pyarrow as pa
 
 from asynccommit.errors import OptionError
 from asynccommit.sync import BlockingTask
+from asynccommit.tabular.arguments import refuse
 from asynccommit.tabular.arrow_files import ArrowFiles
 from asynccommit.tabular.names import check_columns
 
 _INDEX = "__null_dask_index__"
 """The name that Dask gives to the column of an index without a name."""
 _NOT_OURS = {
-    "append": "mode='append'",
-    "overwrite": "mode='overwrite'",
-    "engine": "nothing, as pyarrow writes",
-    "filesystem": "storage_options",
-    "write_metadata_file": "nothing, as no _metadata is written",
-    "ignore_divisions": "nothing",
+    "append": "use mode='append'",
+    "overwrite": "use mode='overwrite'",
+    "engine": "leave it out, as pyarrow writes",
+    "filesystem": "use storage_options",
+    "write_metadata_file": "leave it out, as no _metadata is written",
+    "ignore_divisions": "leave it out",
 }
 
 
@@ -53,9 +54,7 @@ class PartitionWriter:
         metadata: Mapping[Any, Any] | None,
     ) -> Self:
         """Return the writer for a DataFrame. Raises ``OptionError``."""
-        for name in file_options:
-            if name in _NOT_OURS:
-                raise OptionError(f"{name} is not an argument here: expected {_NOT_OURS[name]}")
+        refuse(file_options, _NOT_OURS)
         if metadata and {"pandas", b"pandas"} & {*metadata}:
             raise OptionError("custom_metadata has the key 'pandas', which pandas itself writes")
         check_columns(partition_on, list(df.columns))
