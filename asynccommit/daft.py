@@ -85,6 +85,7 @@ def _write(
     job: JobArguments,
 ) -> JobReport:
     from asynccommit.tabular.arrow_files import ArrowFiles
+    from asynccommit.tabular.daft_files import write_files, writes_itself
     from asynccommit.tabular.daft_sink import TaskSink
 
     columns = columns_of(partition_cols)
@@ -92,6 +93,9 @@ def _write(
     files = ArrowFiles.of(columns, *form)
 
     def run(place: TaskPlace) -> list[TaskCommit]:
+        if writes_itself(place, columns, *form):
+            codec = form[1]
+            return [place.run(0, lambda task: write_files(task, place, frame, columns, codec))]
         return TaskSink.commits(frame.write_sink(TaskSink(place, files)).to_pydict())
 
     return job.commit(url, run)
