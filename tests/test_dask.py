@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from asynccommit import OptionError, UnsupportedError, sync
@@ -16,6 +17,7 @@ from asynccommit.testing.pytest_plugin import adls_emulator_thread
 from tests.support.engine_drivers import DASK_DRIVER, killed_and_rerun
 from tests.support.engines import (
     VALUES,
+    DyingFileSystem,
     dies_while_writing,
     directories,
     files,
@@ -261,19 +263,31 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     assert len(files(tmp_path / "out")) == GROUPS * KILLS
 
 
+def _moved(frame: Any, flag: Path) -> Any:
+    """Return rows whose day is another one once the flag is there, as that of a changed source."""
+    return frame.assign(day=frame.v % GROUPS + (GROUPS if flag.exists() else 0))
+
+
 @pytest.mark.full
 @pytest.mark.timeout(120)
 def test_dasks_own_writer_doubles_rows(tmp_path: Path, cluster: Any) -> None:
-    """Files of the attempt that was killed stay in the table if the rerun writes to others."""
-    own = _armed(tmp_path, 1, moving=True)
-    own.to_parquet(tmp_path / "out", partition_on="day", write_index=False)
+    """A worker dies with ten files complete; they stay, beside those that its rerun wrote."""
+    flag, rows = tmp_path / "flag", GROUPS * 25
+    own = dataframe.from_pandas(pandas.DataFrame({"v": range(rows)}), npartitions=1)
+    own.map_partitions(_moved, flag, meta={"v": "int64", "day": "int64"}).to_parquet(
+        tmp_path / "out",
+        partition_on="day",
+        write_index=False,
+        filesystem=DyingFileSystem(str(flag), 10),
+    )
 
-    assert len(files(tmp_path / "out")) > GROUPS
-    try:
-        found = values_of(tmp_path / "out", "v")
-    except pa.ArrowInvalid:  # the file that was being written when its writer died
-        return
-    assert found != once(range(GROUPS * 25))
+    assert flag.exists()
+    kept = {f"day={day}" for day in range(10)}
+    assert directories(tmp_path / "out") == kept | {
+        f"day={day}" for day in range(GROUPS, 2 * GROUPS)
+    }
+    twice = [value for value in range(rows) if value % GROUPS < 10]
+    assert values_of(tmp_path / "out", "v") == once([*range(rows), *twice])
 
 
 @pytest.mark.full
@@ -307,6 +321,39 @@ def test_retries_of_dask_are_attempts(tmp_path: Path, cluster: Any) -> None:
     )
 
     assert (report.files, len(report.tasks)) == (3, 3)
+
+
+def _write_where(task: sync.BlockingTask, number: int, seen: Path) -> None:
+    """Write a file; hold the worker until another one has begun a task, too."""
+    (seen / str(os.getpid())).touch()
+    ends = time.monotonic() + 60
+    while len(list(seen.iterdir())) < 2 and time.monotonic() < ends:
+        time.sleep(0.01)
+    task.put(f"part-{number}.csv", f"{os.getpid()}\n".encode())
+
+
+@pytest.mark.full
+@pytest.mark.timeout(120)
+def test_stolen_tasks_are_written_once(tmp_path: Path, cluster: Any) -> None:
+    """All tasks queue at one worker, which is busy until the other has stolen some of them."""
+    (tmp_path / "seen").mkdir()
+    first = sorted(cluster.scheduler_info()["workers"])[0]
+    report = commit_delayed(
+        tmp_path / "out",
+        [(_write_where, number, tmp_path / "seen") for number in range(8)],
+        compute_kwargs={"workers": [first], "allow_other_workers": True},
+    )
+
+    assert (report.files, len(report.tasks)) == (8, 8)
+    assert files(tmp_path / "out") == [f"part-{number}.csv" for number in range(8)]
+    writers = {(tmp_path / "out" / name).read_text() for name in files(tmp_path / "out")}
+    assert len(writers) == 2
+    assert cluster.run_on_scheduler(_steals) > 0
+
+
+def _steals(dask_scheduler: Any) -> int:
+    count: int = dask_scheduler.extensions["stealing"].count
+    return count
 
 
 @pytest.mark.full

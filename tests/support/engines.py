@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from fsspec.implementations.local import LocalFileSystem
 
 from asynccommit import sync
 
@@ -84,6 +86,51 @@ def _count(root: Path) -> int:
         for _, _, names in os.walk(root)
         for name in names
     )
+
+
+_closed: Counter[str] = Counter()
+_closing = threading.Lock()
+
+
+class DyingFileSystem(LocalFileSystem):  # type: ignore[misc]
+    """A local filesystem that kills its process, once in all, with a number of files complete.
+
+    An engine's own writer writes through it; nothing but the moment of the death is chosen.
+
+    Args:
+        flag: a file that is made as the process dies; with it the filesystem is any other.
+        files: how many files are closed before.
+    """
+
+    protocol = "dying"
+
+    def __init__(self, flag: str, files: int, **more: Any) -> None:
+        super().__init__(**more)
+        self.flag, self.files = flag, files
+
+    def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
+        if mode != "wb" or os.path.exists(self.flag):
+            return super()._open(path, mode, **more)
+        return _Counted(self, self._strip_protocol(path))
+
+    def closed(self) -> None:
+        """Count a file that is complete, and die with the last one."""
+        with _closing:
+            _closed[self.flag] += 1
+            if _closed[self.flag] == self.files:
+                os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Counted(io.FileIO):
+    def __init__(self, filesystem: DyingFileSystem, path: str) -> None:
+        super().__init__(path, "wb")
+        self._filesystem = filesystem
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._filesystem.closed()
 
 
 @contextmanager
