@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import io
 import json
 import os
 import subprocess
@@ -17,22 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 
-from asynccommit import OptionError, open_store, sync
-from asynccommit.engine import list_tree
+from asynccommit import OptionError, sync
 from asynccommit.errors import PreflightError
 from asynccommit.parallel import TaskPlace, partition_directory
 from asynccommit.tabular.arrow_files import ArrowFiles
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
+from tests.support.engine_places import place, tables_at
 from tests.support.engine_programs import PROGRAM_ROWS, write_in_a_program
-from tests.support.engine_writers import READERS, WRITERS
-from tests.support.engines import VALUES, directories, files, once, values_of
-from tests.support.s3_servers import moto_url, new_bucket, options
+from tests.support.engine_writers import READERS, WRITERS, by_ray
+from tests.support.engines import VALUES, directories, files, once, running_ray, values_of
+from tests.support.s3_servers import moto_url
 from tests.support.spark import ENVIRONMENT
 
-__all__ = ["adls_emulator_thread", "gcs_emulator_thread", "moto_url"]
+__all__ = ["adls_emulator_thread", "gcs_emulator_thread", "moto_url", "place"]
 
 pytestmark = [
     # The reader and the writer of Dask call pandas in a way that its newest version deprecates.
@@ -116,39 +113,6 @@ def test_values_are_named_as_spark_names_them(tmp_path: Path, engine: str, kind:
     assert directories(tmp_path / "out") == wanted
 
 
-@pytest.fixture(params=["adls", "gcs", "s3"])
-def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """Return the URL of a destination on a store without local files, and its options."""
-    if request.param == "s3":
-        server = request.getfixturevalue("moto_url")
-        return f"s3://{new_bucket(server)}/out", options(server)
-    emulator = request.getfixturevalue(f"{request.param}_emulator_thread")
-    if request.param == "gcs":
-        emulator.do(lambda running: running.service.create_bucket("data"))
-        return "gs://data/out", {"endpoint_url": emulator.endpoint, "token": "anon"}
-    emulator.do(lambda running: running.model.create_filesystem("data"))
-    url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
-    return url, {"connection_string": emulator.connection_string}
-
-
-def _read(url: str, storage: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables below a destination of any store, by their names."""
-    sync.wait_for_cleanup(30)
-
-    async def read() -> dict[str, Any]:
-        async with open_store(url, storage_options=storage) as store:
-            found = [each async for each in list_tree(store, "/out") if not each.is_dir]
-            names = [each.path for each in found if each.path.endswith(".parquet")]
-            return {
-                name.removeprefix("/out/"): parquet.read_table(
-                    io.BytesIO(await store.get(name, 1 << 20))
-                )
-                for name in names
-            }
-
-    return asyncio.run(read())
-
-
 @ENGINES
 @pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
 @pytest.mark.sample(3)
@@ -156,7 +120,7 @@ def test_any_store_takes_a_table(place: Any, engine: str, by: Any) -> None:
     """On a store without local files, an engine writes through the task's filesystem."""
     url, storage = place
     report = WRITERS[engine](TABLE, url, by=by, storage_options=storage)
-    found = _read(url, storage)
+    found = tables_at(url, storage)
 
     folders = {partition_directory({"k": value}) for value in VALUES} if by else {""}
     assert {name.rpartition("/")[0] for name in found} == folders
@@ -178,7 +142,7 @@ def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
         ]
         job.accept(commits[1])
 
-    assert {name.rpartition("/")[0] for name in _read(url, storage)} == {"k=second"}
+    assert {name.rpartition("/")[0] for name in tables_at(url, storage)} == {"k=second"}
 
 
 @pytest.mark.parametrize("writer", sorted(WRITERS))
@@ -212,15 +176,22 @@ spark.stop()
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_spark_reads_each_table_and_each_engine_reads_its(tmp_path: Path) -> None:
     """Spark reads the rows that each engine wrote, and each engine those of Spark."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
+    tables = [tmp_path / engine for engine in [*WRITERS, "ray"]]
     for engine, write in WRITERS.items():
         write(TABLE, tmp_path / engine, by=["k"])
+    with running_ray():
+        by_ray(TABLE, tmp_path / "ray", by=["k"])
     values = [value for value in VALUES if value is not None]
     program = f"VALUES_TO_WRITE, OUT = {[*values, 'more']!r}, {str(tmp_path / 'spark')!r}\n{SPARK}"
     done = subprocess.run(
-        [sys.executable, "-c", program, *(str(tmp_path / engine) for engine in WRITERS)],
+        [sys.executable, "-c", program, *map(str, tables)],
         env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
@@ -230,7 +201,7 @@ def test_spark_reads_each_table_and_each_engine_reads_its(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     found = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("rows")]
     wanted = sorted([number, value or None] for number, value in enumerate(KEYS))
-    assert found == [wanted] * len(WRITERS)
+    assert found == [wanted] * len(tables)
     ours = [*values, "more"]
     for read in READERS.values():
         rows = read(tmp_path / "spark", pa.string()).to_pylist()

@@ -10,12 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow.fs import FSSpecHandler, PyFileSystem
 
 from asynccommit import OptionError, UnsupportedError
 from asynccommit.errors import PreflightError
+from asynccommit.parallel import partition_directory
+from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
 from tests.support.engine_drivers import RAY_DRIVER, killed_and_rerun
+from tests.support.engine_places import place, tables_at, values_at
+from tests.support.engine_writers import READERS, WRITERS, by_ray, read_by_ray
 from tests.support.engines import (
     VALUES,
+    DyingFileSystem,
     dies_while_writing,
     directories,
     files,
@@ -23,12 +29,15 @@ from tests.support.engines import (
     running_ray,
     values_of,
 )
+from tests.support.s3_servers import moto_url
 from tests.support.selection import amount
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("ray.data", reason="ray[data] is not installed", exc_type=ImportError)
 
 from asynccommit.ray import Sink  # noqa: E402
+
+__all__ = ["adls_emulator_thread", "gcs_emulator_thread", "moto_url", "place"]
 
 KILLS = amount("ASYNCCOMMIT_KILLS", quick=1, full=2)
 GROUPS = 40
@@ -148,6 +157,52 @@ def test_checkpoints_of_ray_are_refused(tmp_path: Path, cluster: Any) -> None:
     assert not (tmp_path / "out").exists()
 
 
+TABLE = pa.table(
+    {"k": pa.array([VALUES[v % len(VALUES)] for v in range(12)], pa.string()), "v": range(12)}
+)
+
+
+def _pairs(table: Any) -> list[tuple[Any, Any]]:
+    """Return the rows of a table; an empty text is a null, as Spark reads it."""
+    rows = table.select(["k", "v"]).to_pylist()
+    return sorted(((row["k"] or None, row["v"]) for row in rows), key=lambda row: row[1])
+
+
+@pytest.mark.full
+# The reader of Dask calls pandas in a way that its newest version deprecates.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_each_engine_reads_a_table_of_ray(tmp_path: Path, cluster: Any) -> None:
+    """Rows and partitions are those that the sink was given."""
+    by_ray(TABLE, tmp_path / "out", by=["k"])
+
+    for engine, read in READERS.items():
+        assert _pairs(read(tmp_path / "out", pa.string())) == _pairs(TABLE), engine
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_ray_reads_a_table_of_each_engine(tmp_path: Path, cluster: Any) -> None:
+    """Rows and partitions are the same, whoever has written them."""
+    for engine, write in {**WRITERS, "ray": by_ray}.items():
+        write(TABLE, tmp_path / engine, by=["k"])
+        assert _pairs(read_by_ray(tmp_path / engine, pa.string())) == _pairs(TABLE), engine
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
+def test_any_store_takes_a_dataset(place: Any, cluster: Any, by: Any) -> None:
+    """Workers write to a store without local files; the driver makes it visible."""
+    url, storage = place
+    report = by_ray(TABLE, url, by=by, storage_options=storage)
+
+    found = tables_at(url, storage)
+    folders = {partition_directory({"k": value}) for value in VALUES} if by else {""}
+    assert {name.rpartition("/")[0] for name in found} == folders
+    assert report.files == len(found)
+    assert len(report.tasks) == 2
+    assert values_at(url, storage) == [*range(12)]
+
+
 class _Arm:
     """Have the worker die while it writes, once for each block; rows of a rerun may differ."""
 
@@ -184,17 +239,28 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     assert len(files(tmp_path / "out")) == GROUPS * KILLS
 
 
+def _moved(rows: Any, flag: Path) -> Any:
+    """Return rows whose day is another one once the flag is there, as that of a changed source."""
+    moved = GROUPS if flag.exists() else 0
+    return rows.append_column("day", pa.array([v % GROUPS + moved for v in rows["id"].to_pylist()]))
+
+
 @pytest.mark.full
 def test_rays_own_writer_doubles_rows(tmp_path: Path, cluster: Any) -> None:
-    """Files of the attempt that was killed stay in the table if the rerun writes to others."""
-    _armed(tmp_path, 1, moving=True).write_parquet(tmp_path / "out", partition_cols=["day"])
+    """A worker dies before its task returns; its files stay, beside those that its rerun wrote."""
+    flag = tmp_path / "flag"
+    data = ray.data.range(ROWS, override_num_blocks=1).map_batches(
+        _moved, fn_args=(flag,), batch_size=None, batch_format="pyarrow"
+    )
+    data.write_parquet(
+        tmp_path / "out",
+        partition_cols=["day"],
+        filesystem=PyFileSystem(FSSpecHandler(DyingFileSystem(str(flag), GROUPS))),
+    )
 
-    assert len(files(tmp_path / "out")) > GROUPS
-    try:
-        found = values_of(tmp_path / "out", "id")
-    except pa.ArrowInvalid:  # the file that was being written when its writer died
-        return
-    assert found != once(range(ROWS))
+    assert flag.exists()
+    assert directories(tmp_path / "out") == {f"day={day}" for day in range(2 * GROUPS)}
+    assert values_of(tmp_path / "out", "id") == once([*range(ROWS), *range(ROWS)])
 
 
 @pytest.mark.full

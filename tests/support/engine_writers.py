@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from asynccommit import arrow, daft, dask, duckdb, parallel, polars
+from asynccommit.formats.partition_names import NULL
 from asynccommit.results import JobReport
 
 Writer = Callable[..., JobReport]
@@ -80,6 +81,17 @@ def by_pandas(table: Any, url: Any, **given: Any) -> JobReport:
         return parallel.commit_parallel(url, write, list(groups), executor, **given)
 
 
+def by_ray(table: Any, url: Any, **given: Any) -> JobReport:
+    """Write by the Ray that runs."""
+    import ray
+
+    from asynccommit.ray import Sink
+
+    sink = Sink(url, partition_cols=given.pop("by", None), **given)
+    ray.data.from_arrow([table.slice(0, 7), table.slice(7)]).write_datasink(sink)
+    return sink.report
+
+
 WRITERS: Mapping[str, Writer] = {
     "arrow": by_arrow,
     "daft": by_daft,
@@ -135,6 +147,15 @@ def read_by_polars(dest: Path, kind: Any) -> Any:
     import polars as pl
 
     return pl.read_parquet(f"{dest}/**/*.parquet", hive_partitioning=True).to_arrow()
+
+
+def read_by_ray(dest: Path, kind: Any) -> Any:
+    """Read by the Ray that runs, which takes the directory of a null for a text."""
+    import ray
+
+    rows = ray.data.read_parquet(str(dest)).take_all()
+    keys = [None if row["k"] == NULL else row["k"] for row in rows]
+    return pa.table({"k": pa.array(keys, kind), "v": [row["v"] for row in rows]})
 
 
 READERS: Mapping[str, Callable[[Path, Any], Any]] = {
