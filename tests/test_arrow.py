@@ -42,6 +42,7 @@ KINDS: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.sample(5)
 def test_each_kind_of_data_is_written(tmp_path: Path, kind: str, by: Any) -> None:
     """All that pyarrow takes is taken, and each row is there once."""
     report = write_dataset(**KINDS[kind](), url=tmp_path / "out", partitioning=by)
@@ -73,6 +74,7 @@ def test_other_data_is_refused(tmp_path: Path, data: Any) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(3)
 def test_each_format_is_written(tmp_path: Path, form: Any, name: str, suffix: str) -> None:
     """A format may be a name or an object; its files have its suffix and can be read."""
     write_dataset(TABLE, tmp_path / "out", format=form, partitioning=["k"])
@@ -110,6 +112,7 @@ def test_options_of_files_are_passed_on(tmp_path: Path) -> None:
     ],
     ids=["name", "names", "schema", "hive"],
 )
+@pytest.mark.sample(2)
 def test_partitionings_name_columns(tmp_path: Path, partitioning: Any) -> None:
     """Names, a schema and a Hive partitioning give the same directories."""
     write_dataset(TABLE, tmp_path / "out", partitioning=partitioning)
@@ -136,6 +139,7 @@ MODES = {
 
 
 @pytest.mark.parametrize("behavior", MODES, ids=str)
+@pytest.mark.sample(2)
 def test_existing_data_behavior_is_a_mode(tmp_path: Path, behavior: Any) -> None:
     """pyarrow's words refuse, append, or replace the directories that receive files."""
     dest = tmp_path / "out"
@@ -169,6 +173,7 @@ def test_existing_data_behavior_is_a_mode(tmp_path: Path, behavior: Any) -> None
     ],
     ids=str,
 )
+@pytest.mark.sample(4)
 def test_invalid_arguments_are_refused(
     tmp_path: Path, arguments: dict[str, Any], text: str
 ) -> None:

@@ -64,6 +64,7 @@ def _plainly(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("by", [None, "k"], ids=["flat", "parts"])
 @KINDS
+@pytest.mark.sample(2)
 def test_each_row_is_written_once(tmp_path: Path, kind: str, by: Any) -> None:
     """Files have the suffix of their format, and directories are those of Spark."""
     dest = tmp_path / "a table=100%é"
@@ -77,6 +78,7 @@ def test_each_row_is_written_once(tmp_path: Path, kind: str, by: Any) -> None:
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_modes_of_a_second_write(tmp_path: Path, kind: str) -> None:
     """Appended files have other names; the other modes replace, or refuse."""
     dest = tmp_path / "out"
@@ -94,6 +96,7 @@ def test_modes_of_a_second_write(tmp_path: Path, kind: str) -> None:
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_columns_of_partitions_are_nested_in_order(tmp_path: Path, kind: str) -> None:
     """Each column is a level; nulls and empty texts share the default directory."""
     table = pa.table({"path": ["x", None, ""], "b": [1, 2, 2], "v": [0, 1, 2]})
@@ -122,6 +125,7 @@ def test_names_of_columns_are_escaped(tmp_path: Path) -> None:
         ("arrow", {"partition_cols": "k"}, "parquet-cpp-arrow"),
     ],
 )
+@pytest.mark.sample(2)
 def test_daft_writes_parquet_itself(
     tmp_path: Path, kind: str, arguments: dict[str, Any], writer: str
 ) -> None:
@@ -133,6 +137,7 @@ def test_daft_writes_parquet_itself(
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "none", "lz4"])
+@pytest.mark.sample(1)
 def test_a_compression_is_part_of_the_name(tmp_path: Path, codec: str) -> None:
     """Files have the compression that their name says."""
     write_parquet(_frame(), tmp_path / "out", compression=codec)
@@ -145,6 +150,7 @@ def test_a_compression_is_part_of_the_name(tmp_path: Path, codec: str) -> None:
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_an_account_takes_each_format(adls_emulator_thread: Any, kind: str) -> None:
     """On a store without local files pyarrow writes, in as many tasks as Daft has writes."""
     emulator = adls_emulator_thread
@@ -169,6 +175,7 @@ def test_an_account_takes_each_format(adls_emulator_thread: Any, kind: str) -> N
     ids=str,
 )
 @KINDS
+@pytest.mark.sample(4)
 def test_invalid_arguments_are_refused(
     tmp_path: Path, kind: str, arguments: dict[str, Any], text: str
 ) -> None:
@@ -180,6 +187,7 @@ def test_invalid_arguments_are_refused(
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_a_plan_that_fails_leaves_nothing(tmp_path: Path, kind: str) -> None:
     """The error of Daft is raised, and the job is aborted."""
 

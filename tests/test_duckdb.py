@@ -45,6 +45,7 @@ def _values(dest: Path, form: str) -> list[Any]:
 
 @pytest.mark.parametrize("by", [None, "k"], ids=["flat", "parts"])
 @FORMS
+@pytest.mark.sample(2)
 def test_each_format_writes_each_row_once(
     tmp_path: Path, connection: Any, form: str, by: Any
 ) -> None:
@@ -58,6 +59,7 @@ def test_each_format_writes_each_row_once(
 
 
 @FORMS
+@pytest.mark.sample(1)
 def test_modes_of_a_second_copy(tmp_path: Path, connection: Any, form: str) -> None:
     """Appended files have other names; the other modes replace, or refuse."""
     dest = tmp_path / "out"
@@ -106,6 +108,7 @@ def test_options_of_copy_are_passed_on(tmp_path: Path, connection: Any) -> None:
 
 
 @FORMS
+@pytest.mark.sample(1)
 def test_an_account_takes_each_format(
     adls_emulator_thread: Any, connection: Any, form: str
 ) -> None:
@@ -138,6 +141,7 @@ def test_an_account_takes_each_format(
     ],
     ids=str,
 )
+@pytest.mark.sample(4)
 def test_invalid_arguments_are_refused(
     tmp_path: Path, connection: Any, arguments: dict[str, Any], text: str
 ) -> None:
@@ -149,6 +153,7 @@ def test_invalid_arguments_are_refused(
 
 
 @pytest.mark.parametrize("by", [None, "k"], ids=["flat", "parts"])
+@pytest.mark.sample(1)
 def test_a_query_that_fails_leaves_nothing(tmp_path: Path, connection: Any, by: Any) -> None:
     """The error of DuckDB is raised, and the job is aborted."""
     with pytest.raises(duckdb.Error, match="the source went away"):

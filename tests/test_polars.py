@@ -46,6 +46,7 @@ def _values(dest: Path, kind: str) -> list[Any]:
 
 @pytest.mark.parametrize("by", [None, "k"], ids=["flat", "parts"])
 @KINDS
+@pytest.mark.sample(2)
 def test_each_sink_writes_each_row_once(tmp_path: Path, kind: str, by: Any) -> None:
     """Files have the suffix of their format, and directories are those of Spark."""
     sink, _, suffix = SINKS[kind]
@@ -58,6 +59,7 @@ def test_each_sink_writes_each_row_once(tmp_path: Path, kind: str, by: Any) -> N
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_modes_of_a_second_sink(tmp_path: Path, kind: str) -> None:
     """Appended files have other names; the other modes replace, or refuse."""
     dest, sink = tmp_path / "out", SINKS[kind][0]
@@ -76,6 +78,7 @@ def test_modes_of_a_second_sink(tmp_path: Path, kind: str) -> None:
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_columns_of_partitions_are_nested_in_order(tmp_path: Path, kind: str) -> None:
     """Each column is a level; nulls and empty texts share the default directory."""
     frame = polars.LazyFrame({"a": ["x", None, ""], "b": [1, 2, 2], "v": [0, 1, 2]})
@@ -87,6 +90,7 @@ def test_columns_of_partitions_are_nested_in_order(tmp_path: Path, kind: str) ->
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_files_may_be_limited_in_size(tmp_path: Path, kind: str) -> None:
     """``max_rows_per_file`` makes several files, with partitions and without."""
     SINKS[kind][0](FRAME, tmp_path / "flat", max_rows_per_file=5)
@@ -110,6 +114,7 @@ def test_options_of_a_method_are_passed_on(tmp_path: Path) -> None:
 
 
 @KINDS
+@pytest.mark.sample(1)
 def test_an_account_takes_each_sink(adls_emulator_thread: Any, kind: str) -> None:
     """On a store without local files polars writes to open files of the task."""
     emulator = adls_emulator_thread
@@ -137,6 +142,7 @@ def test_an_account_takes_each_sink(adls_emulator_thread: Any, kind: str) -> Non
     ids=str,
 )
 @KINDS
+@pytest.mark.sample(4)
 def test_invalid_arguments_are_refused(
     tmp_path: Path, kind: str, arguments: dict[str, Any], text: str
 ) -> None:
@@ -149,6 +155,7 @@ def test_invalid_arguments_are_refused(
 
 @pytest.mark.parametrize("by", [None, "k"], ids=["flat", "parts"])
 @KINDS
+@pytest.mark.sample(2)
 def test_a_query_that_fails_leaves_nothing(tmp_path: Path, kind: str, by: Any) -> None:
     """The error of polars is raised, and the job is aborted."""
     failing = FRAME.with_columns(polars.col("k").cast(polars.Int64))
