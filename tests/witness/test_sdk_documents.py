@@ -105,11 +105,9 @@ async def test_delegation_key(tmp_path: Path) -> None:
             assert answer_of(refused.value) == (403, "AuthenticationFailed")
 
 
-@pytest.mark.parametrize("name", ["x-ms-structured-body", "x-ms-content-crc64", "x-ms-if-tags"])
-async def test_headers_that_are_not_modelled_are_refused(
-    container: ContainerClient, name: str
-) -> None:
+async def test_headers_that_are_not_modelled_are_refused(container: ContainerClient) -> None:
     """What would change the meaning of a request is never ignored; the error names it."""
+    name = "x-ms-if-tags"
     with pytest.raises(HttpResponseError, match=name) as refused:
         await container.upload_blob("b", b"1", headers={name: "any"})
 

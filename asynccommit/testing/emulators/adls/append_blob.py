@@ -36,7 +36,7 @@ class AppendBlobs:
                 sent.content_md5(call.headers, "x-ms-source-content-md5"),
             )
         else:
-            data, md5 = call.request.body, sent.content_md5(call.headers)
+            data, md5 = call.body, sent.content_md5(call.headers)
         if len(data) > _most_bytes(call):
             raise refusal("RequestBodyTooLarge")
         node = account.append_block(
@@ -51,7 +51,7 @@ class AppendBlobs:
 
     def _copied(self, call: AdlsCall) -> bytes:
         """Return the range of the source."""
-        if call.request.body:
+        if call.body:
             raise refusal("InvalidHeaderValue")
         _, data = self._source(call)
         span = sent.byte_range(call.headers, "x-ms-source-range")
@@ -72,7 +72,7 @@ class AppendBlobs:
 
 def check_new(call: AdlsCall) -> None:
     """Reject a new append blob that comes with content."""
-    if call.request.body:  # the status is documented, the code is inferred
+    if call.body:  # the status is documented, the code is inferred
         raise refusal("InvalidHeaderValue")
 
 

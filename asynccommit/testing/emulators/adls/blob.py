@@ -225,7 +225,7 @@ class Blob:
         kind = call.headers.get("x-ms-blob-type", "").lower()
         if kind not in ("blockblob", "appendblob"):
             raise refusal("InvalidHeaderValue" if kind else "MissingRequiredHeader")
-        data, md5 = call.request.body, sent.content_md5(call.headers)
+        data, md5 = call.body, sent.content_md5(call.headers)
         if md5 is not None and hashlib.md5(data, usedforsecurity=False).digest() != md5:
             raise refusal("Md5Mismatch")
         attributes = _attributes(call, self._accounts[call.account].now())
@@ -302,12 +302,12 @@ class Blob:
         """Stage a block for a later block list."""
         self._accounts[call.account].head_filesystem(call.filesystem)
         self._check_block_blob(call)
-        self._blocks.stage(call, call.query.get("blockid", ""), call.request.body)
+        self._blocks.stage(call, call.query.get("blockid", ""), call.body)
         return self._wire.answer(call, 201, _ENCRYPTED)
 
     def put_blocks(self, call: AdlsCall) -> bytes:
         """Write a blob from a block list."""
-        names = read_block_list(call.request.body)
+        names = read_block_list(call.body)
         self._check_block_blob(call)
         parts = self._blocks.take(call, names, self._committed(call))
         attributes = _attributes(call, self._accounts[call.account].now())

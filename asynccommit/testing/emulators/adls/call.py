@@ -41,6 +41,7 @@ class AdlsCall:
     __slots__ = (
         "account",
         "blob",
+        "body",
         "filesystem",
         "headers",
         "method",
@@ -48,11 +49,14 @@ class AdlsCall:
         "query",
         "request",
         "target",
+        "told",
     )
 
     def __init__(self, request: ServerRequest, target: AdlsTarget) -> None:
         self.request = request
         self.target = target
+        self.body = request.body  # without its structure, if it has one
+        self.told = ""  # headers of the answer to what the body came with
         self.account, self.filesystem, self.path, self.query = target[:4]
         self.headers = headers = request.headers
         method = request.method

@@ -205,7 +205,7 @@ class Dfs:
             call.filesystem,
             call.path,
             _position(call),
-            call.request.body,
+            call.body,
             conditions=lease,
             md5=sent.content_md5(headers),
             flush=flush,

@@ -22,6 +22,7 @@ from asynccommit.testing.emulators.adls.blob import Blob
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
 from asynccommit.testing.emulators.adls.headers import encryption
+from asynccommit.testing.emulators.adls.structured import take_body
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
@@ -36,7 +37,7 @@ from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDe
 # Operations on the content or properties of a file.
 _CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
 # What would change the meaning of a request, and is not modelled: never ignored.
-_UNSUPPORTED = ("x-ms-structured-body", "x-ms-content-crc64", "x-ms-if-tags")
+_UNSUPPORTED = ("x-ms-if-tags",)
 # A client that resolves the service's own names to an emulator meets a certificate for them.
 _DOMAINS = ("localhost", "dfs.core.windows.net", "blob.core.windows.net")
 
@@ -230,6 +231,8 @@ class AdlsEmulator(Emulator):
         try:
             self._check(call, route.op)
             _refuse_unsupported(call)
+            if "x-ms-structured-body" in call.headers or "x-ms-content-crc64" in call.headers:
+                take_body(call)
             if route.op in _CONTENT and _needs_key(call):
                 given = encryption(call.headers)
                 self.accounts[call.account].check_cipher(call.filesystem, call.path, given)

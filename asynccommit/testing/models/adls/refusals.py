@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 
 _TABLE = """
+400 Crc64Mismatch The CRC64 value specified in the request did not match with the CRC64 value
+    calculated by the server.
 400 InvalidAclEntries The access control list specified in the request is invalid.
 400 InvalidFlushPosition The uploaded data is not contiguous or the position query parameter
     value is not equal to the length of the file after appending the uploaded data.
