@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from asynccommit.testing.emulators.adls.call import AdlsCall
+from asynccommit.testing.emulators.adls.call import AdlsCall, Query
 from asynccommit.testing.models.adls.account import Refusal
 
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"
@@ -174,10 +174,11 @@ def _check_sas(call: AdlsCall, op: str, key: str, now: float) -> None:
     start, end = _instant(query.get("st", "")), _instant(query.get("se", ""))
     if end is None or not (start or 0.0) <= now <= end:
         raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, _frame(start, end, now))
-    # A signature made with a user's delegation key cannot be verified here.
-    if "skoid" not in query and not any(
-        _signed(key, text, query["sig"]) for text in sas_strings(call)
-    ):
+    if "skoid" in query:
+        key, texts = _delegated(query, key, now), delegated_strings(call)
+    else:
+        texts = sas_strings(call)
+    if not any(_signed(key, text, query["sig"]) for text in texts):
         detail = "Signature did not match."
         raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, detail)
     allowed = _PERMISSIONS.get(op, "")
@@ -207,6 +208,43 @@ def _instant(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def delegation_key(key: str, parts: Iterable[str]) -> str:
+    """Return the delegation key of a user: one that only the holder of ``key`` can make.
+
+    ``parts`` are the user, tenant, start, expiry, service, version and delegated tenant.
+    """
+    return sign(key, "\n".join(["delegation", *parts]))
+
+
+def _delegated(query: Query, key: str, now: float) -> str:
+    """Return the delegation key that a SAS names, which must be valid now."""
+    start, end = _instant(query.get("skt", "")), _instant(query.get("ske", ""))
+    if start is None or end is None or not start - _SKEW <= now <= end:
+        raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, _frame(start, end, now))
+    names = ("skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid")
+    return delegation_key(key, [query.get(name, "") for name in names])
+
+
+def delegated_strings(call: AdlsCall) -> list[str]:
+    """Return the strings that a SAS with a delegation key may cover, newest format first.
+
+    Headers and parameters of requests (``srh``, ``srq``) cannot be signed here.
+    """
+    get = call.query.get
+    names = ("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid")
+    head = [get("sp", ""), get("st", ""), get("se", ""), _sas_resource(call)]
+    head += [get(_, "") for _ in names]
+    tenants = [get("skdutid", ""), get("sduoid", "")]
+    middle = [get(_, "") for _ in ("sip", "spr", "sv", "sr")]
+    scope, tail = [get("ses", "")], [get(_, "") for _ in ("rscc", "rscd", "rsce", "rscl", "rsct")]
+    return [
+        "\n".join([*head, *tenants, *middle, "", *scope, "", "", *tail]),
+        "\n".join([*head, *tenants, *middle, "", *scope, *tail]),
+        "\n".join([*head, *middle, "", *scope, *tail]),
+        "\n".join([*head, *middle, "", *tail]),
+    ]
+
+
 def sas_strings(call: AdlsCall) -> list[str]:
     """Return the strings that a SAS may cover, newest format first."""
     query = call.query
@@ -224,11 +262,10 @@ def sas_strings(call: AdlsCall) -> list[str]:
 
 def _sas_resource(call: AdlsCall) -> str:
     container = f"/blob/{call.account}/{call.filesystem}"
-    kind = call.query.get("sr", "")
-    if kind == "c" or not call.path:
-        return container
-    if kind == "d":
-        depth = call.query.get("sdd", "")
-        names = call.path.split("/")[: int(depth) if depth.isdigit() else 0]
+    get = call.query.get
+    kind = get("sr", "")
+    if kind == "d":  # a listing of it names it in a parameter
+        depth, path = get("sdd", ""), call.path or get("directory") or get("prefix", "")
+        names = path.strip("/").split("/")[: int(depth) if depth.isdigit() else 0]
         return "/".join([container, *names])
-    return f"{container}/{call.path}"
+    return container if kind == "c" or not call.path else f"{container}/{call.path}"

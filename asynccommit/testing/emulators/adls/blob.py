@@ -14,6 +14,7 @@ from typing import Any
 
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.append_blob import AppendBlobs, check_new
+from asynccommit.testing.emulators.adls.auth import Keyring
 from asynccommit.testing.emulators.adls.batch import read_batch, write_batch
 from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
 from asynccommit.testing.emulators.adls.call import (
@@ -66,6 +67,7 @@ class Blob:
         wire: AdlsWire,
         new_id: Callable[[], str],
         check: Callable[[AdlsCall, str], None],
+        keyring: Keyring,
     ) -> None:
         self._check = check  # of credentials, for the parts of a batch
         self._accounts = accounts
@@ -73,7 +75,7 @@ class Blob:
         self._new_id = new_id
         self._blocks = Blocks()
         self._append_blobs = AppendBlobs(accounts, wire, self._source)
-        self._documents = Documents(accounts, wire)
+        self._documents = Documents(accounts, wire, keyring)
         self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
         self._service: Table = {
             ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),

@@ -18,6 +18,7 @@ from asynccommit.testing.emulators.adls.paths import (
     scope_lines,
     status_lines,
 )
+from asynccommit.testing.emulators.adls.permissions import acting_user
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
     filesystem_identity,
@@ -29,7 +30,8 @@ from asynccommit.testing.models.adls.access import ACL_MODES, without_defaults
 from asynccommit.testing.models.adls.account import AdlsAccount, Attributes, Filesystem, Node
 from asynccommit.testing.models.adls.listing import decode_token, encode_token
 from asynccommit.testing.models.adls.nodes import AppendBlob
-from asynccommit.testing.models.adls.refusals import refusal
+from asynccommit.testing.models.adls.permits import need_ownership
+from asynccommit.testing.models.adls.refusals import Refusal, refusal
 
 Handler = Callable[[AdlsCall], bytes]
 
@@ -290,20 +292,34 @@ class Dfs:
         return self._wire.answer(call, 200, identity(node))
 
     def set_access_recursive(self, call: AdlsCall) -> bytes:
-        """Change the ACLs of a directory and everything below it, in pages."""
+        """Change the ACLs of a directory and everything below it, in pages.
+
+        A path that a user may not change ends the operation, unless it is forced.
+        """
         account, acl = self._accounts[call.account], call.headers.get("x-ms-acl", "")
         mode = call.query.get("mode", "")
         if mode not in ACL_MODES:
             raise bad_parameter("mode", mode)
         account.access_control(call.filesystem, call.path)
         paths, token = _page_below(account, call)
-        nodes = [_change_below(account, call, path, mode, acl) for path in paths]
+        nodes: list[Node] = []
+        failed: list[Mapping[str, str]] = []
+        for path in paths:
+            try:
+                _check_owner(account, call, path)
+            except Refusal as error:
+                failed.append(_failed_entry(account.head(call.filesystem, path), path, error))
+                if not flag(call.query, "forceflag"):
+                    token = None
+                    break
+            else:
+                nodes.append(_change_below(account, call, path, mode, acl))
         directories = sum(node.is_dir for node in nodes)
         counts = {
             "directoriesSuccessful": directories,
             "filesSuccessful": len(nodes) - directories,
-            "failureCount": 0,
-            "failedEntries": [],
+            "failureCount": len(failed),
+            "failedEntries": failed,
         }
         lines = _JSON + _continuation(token)
         return self._wire.answer(call, 200, lines, json.dumps(counts).encode())
@@ -324,6 +340,16 @@ def _page_below(account: AdlsAccount, call: AdlsCall) -> tuple[list[str], str | 
         paths = paths[paths.index(last) + 1 :] if last in paths else []
     size = _page(call, "maxrecords") or _PAGE
     return paths[:size], encode_token(subject, paths[size - 1]) if paths[size:] else None
+
+
+def _check_owner(account: AdlsAccount, call: AdlsCall, path: str) -> None:
+    if user := acting_user(call):
+        need_ownership(account.head_filesystem(call.filesystem).root, path, user)
+
+
+def _failed_entry(node: Node, path: str, error: Refusal) -> Mapping[str, str]:
+    kind = "DIRECTORY" if node.is_dir else "FILE"
+    return {"name": path, "type": kind, "errorMessage": error.message}
 
 
 def _change_below(account: AdlsAccount, call: AdlsCall, path: str, mode: str, acl: str) -> Node:

@@ -5,13 +5,12 @@ These are the tags of a blob, the access policies of a container, and delegation
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.auth import Keyring, delegation_key
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
@@ -35,7 +34,10 @@ _TENANT = "00000000-0000-0000-0000-000000000000"
 class Documents:
     """The operations on tags, policies and keys; each method is one."""
 
-    def __init__(self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire) -> None:
+    def __init__(
+        self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, keyring: Keyring
+    ) -> None:
+        self._keyring = keyring
         self._accounts = accounts
         self._wire = wire
 
@@ -105,8 +107,7 @@ class Documents:
             "SignedVersion": call.headers.get("x-ms-version", ""),
             "SignedDelegatedUserTid": tenant,
         }
-        digest = hashlib.sha256("\n".join([call.account, *parts.values()]).encode()).digest()
-        parts["Value"] = base64.b64encode(digest).decode("ascii")
+        parts["Value"] = delegation_key(self._keyring.keys[call.account], parts.values())
         shown = "".join(
             f"<{name}>{xml_text(text)}</{name}>" for name, text in parts.items() if text
         )

@@ -22,6 +22,7 @@ from asynccommit.testing.emulators.adls.blob import Blob
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
 from asynccommit.testing.emulators.adls.headers import encryption
+from asynccommit.testing.emulators.adls.permissions import check_permissions
 from asynccommit.testing.emulators.adls.structured import take_body
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
@@ -103,7 +104,7 @@ class AdlsEmulator(Emulator):
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24], "https" if tls else "http")
         self._dfs = Dfs(self.accounts, self.wire)
-        self._blob = Blob(self.accounts, self.wire, self.host.new_id, self._check)
+        self._blob = Blob(self.accounts, self.wire, self.host.new_id, self._check, self.keyring)
         self._control = Control(self, store_verbs(self))
         self.reset()
 
@@ -233,6 +234,8 @@ class AdlsEmulator(Emulator):
             _refuse_unsupported(call)
             if "x-ms-structured-body" in call.headers or "x-ms-content-crc64" in call.headers:
                 take_body(call)
+            if "suoid" in call.query:
+                check_permissions(self.accounts[call.account], call, route.op)
             if route.op in _CONTENT and _needs_key(call):
                 given = encryption(call.headers)
                 self.accounts[call.account].check_cipher(call.filesystem, call.path, given)
