@@ -1,4 +1,4 @@
-"""Serve Google's JSON API over the model, without I/O.
+"""Serve Google's JSON API, and a part of the XML API, over the model, without I/O.
 
 ``GcsApp.answer`` takes one request and returns its response. It has two steps, between which faults
 can be injected: ``read`` parses a request, ``perform`` executes it. The requests of a batch are
@@ -18,7 +18,9 @@ from asynccommit.testing.emulators.gcs.objects import Objects
 from asynccommit.testing.emulators.gcs.routes import Routes
 from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
 from asynccommit.testing.emulators.gcs.weather import refused
-from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer
+from asynccommit.testing.emulators.gcs.wire import XML, GcsResponse, error_answer
+from asynccommit.testing.emulators.gcs.xml_api import RESERVED, XmlApi
+from asynccommit.testing.emulators.gcs.xml_wire import error_document
 from asynccommit.testing.models.fault_rules import Effect, Reply
 from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
 
@@ -47,6 +49,7 @@ class GcsApp:
             FolderRoutes(service, scheme),
             self.uploads,
         )
+        self.xml = XmlApi(service, service.new_id)
         self._check = check
         self._batch = GcsRoute("batch", "storage.batch", self._answer_batch, self._read_batch, ())
         self._batches = 0
@@ -80,7 +83,10 @@ class GcsApp:
         verb = headers.get("x-http-method-override", method)
         if verb == "HEAD":
             verb = "GET"
-        route, raw = self._find(verb, path, query)
+        if path.partition("/")[2].partition("/")[0] in RESERVED:
+            route, raw = self._find(verb, path, query)
+        else:
+            route, raw = self.xml.find(method, path, query, headers)
         names = tuple([decode(name) for name in raw])
         call = GcsCall(method, route, names, query, headers, body)
         if route.prepare is not None:
@@ -119,6 +125,9 @@ class GcsApp:
                 self.service.admit(route.op, *asked, user_project=call.user_project)
             return route.handler(call)
         except GcsRefusal as refusal:
+            if route.xml and refusal.status >= 400:
+                body = error_document(refusal, of_object=bool(call.name))
+                return GcsResponse(refusal.status, {**XML, **refusal.headers}, body)
             return error_answer(refusal, media=route.media)
 
     # --- batches -------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ class GcsRoute(NamedTuple):
         asks: indices of the ``GcsCall.names`` checked by the quotas first: the bucket that receives
             the request, and the objects that change.
         media: errors are returned as plain text.
+        xml: the request is one of the XML API, and so are its errors.
     """
 
     op: str
@@ -52,6 +53,7 @@ class GcsRoute(NamedTuple):
     prepare: Callable[[GcsCall], None] | None = None
     asks: tuple[int, ...] = (0,)
     media: bool = False
+    xml: bool = False
 
 
 class GcsCall:

@@ -85,7 +85,7 @@ class Objects:
             if plain is not None:
                 del headers["Content-Encoding"]
                 return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
-        start, end = _range(call)
+        start, end = byte_range(call)
         data = found.content.part(start, end)
         if start == 0 and end is None:
             return GcsResponse(200, headers, data)
@@ -298,7 +298,7 @@ def _integer(member: str, value: Any) -> int | None:
         raise wrong(member, value) from None
 
 
-def _range(call: GcsCall) -> tuple[int, int | None]:
+def byte_range(call: GcsCall) -> tuple[int, int | None]:
     """Return the half-open byte range; an absent or malformed Range means all."""
     found = _RANGE(call.headers.get("range", ""))
     if found is None or not (found[1] or found[2]):
@@ -312,7 +312,7 @@ def _range(call: GcsCall) -> tuple[int, int | None]:
 
 def start_of(call: GcsCall) -> int:
     """Return the first byte that a download asks for; negative from the end."""
-    return _range(call)[0]
+    return byte_range(call)[0]
 
 
 def check_etag(call: GcsCall, found: GcsObject) -> None:

@@ -22,6 +22,7 @@ from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 Headers = Mapping[str, str]
 
 JSON: Headers = MappingProxyType({"Content-Type": "application/json; charset=UTF-8"})
+XML: Headers = MappingProxyType({"Content-Type": "application/xml; charset=UTF-8"})
 TEXT: Headers = MappingProxyType({"Content-Type": "text/html; charset=UTF-8"})
 NONE: Headers = MappingProxyType({})
 
