@@ -33,6 +33,7 @@ from asynccommit.testing.emulators.adls.paths import (
     scope_lines,
     status_lines,
 )
+from asynccommit.testing.emulators.adls.query import answer_query
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
     filesystem_identity,
@@ -118,6 +119,7 @@ class Blob:
             ("PUT", "tags"): AdlsRoute("properties", self._documents.set_tags),
             ("GET", "tags"): AdlsRoute("head", self._documents.get_tags),
             ("GET", "blocklist"): AdlsRoute("read", self.blocks),
+            ("POST", "query"): AdlsRoute("read", self.query),
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
             ("HEAD", ""): told,
@@ -369,6 +371,14 @@ class Blob:
         """Return a blob's bytes, or a range of them."""
         self._blob(call)
         return answer_read(self._accounts[call.account], self._wire, call)
+
+    def query(self, call: AdlsCall) -> bytes:
+        """Return the records of a blob that a query selects."""
+        self._blob(call)
+        account, where = self._accounts[call.account], (call.filesystem, call.path)
+        node, data = account.read(*where, conditions=sent.conditions(call.headers))
+        lines = "Content-Type: avro/binary\r\nx-ms-blob-type: BlockBlob\r\n"
+        return self._wire.answer(call, 200, identity(node) + lines, answer_query(call.body, data))
 
     def lease(self, call: AdlsCall) -> bytes:
         """Acquire, renew, change, release or break the lease of a blob."""
