@@ -15,6 +15,7 @@ from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
 from asynccommit.testing.emulators.gcs.call import GcsCall, GcsRoute, decode, parse_query
 from asynccommit.testing.emulators.gcs.folders import FolderRoutes
 from asynccommit.testing.emulators.gcs.objects import Objects
+from asynccommit.testing.emulators.gcs.projects import ProjectRoutes
 from asynccommit.testing.emulators.gcs.routes import Routes
 from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
 from asynccommit.testing.emulators.gcs.weather import refused
@@ -23,6 +24,8 @@ from asynccommit.testing.emulators.gcs.xml_api import RESERVED, XmlApi
 from asynccommit.testing.emulators.gcs.xml_wire import error_document
 from asynccommit.testing.models.fault_rules import Effect, Reply
 from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
+
+_ROOTS = (["b"], ["projects"])
 
 Check = Callable[[GcsCall], None]
 
@@ -48,6 +51,7 @@ class GcsApp:
             BucketRoutes(service, scheme),
             FolderRoutes(service, scheme),
             self.uploads,
+            ProjectRoutes(service, scheme),
         )
         self.xml = XmlApi(service, service.new_id)
         self._check = check
@@ -98,7 +102,7 @@ class GcsApp:
     ) -> tuple[GcsRoute, tuple[str, ...]]:
         segments = path.split("/")
         service, version = segments[1:2], segments[2:4]
-        if service == ["storage"] and version[:1] == ["v1"] and segments[3:4] == ["b"]:
+        if service == ["storage"] and version[:1] == ["v1"] and segments[3:4] in _ROOTS:
             return self.routes.find(verb, segments[3:], query)
         if service == ["resumable"]:
             segments = segments[1:]

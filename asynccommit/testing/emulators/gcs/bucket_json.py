@@ -54,6 +54,7 @@ def _add_bucket_rest(shown: Json, bucket: GcsBucket) -> Json:
         shown["retentionPolicy"] = {
             "retentionPeriod": str(int(options.retention)),
             "effectiveTime": rfc3339(bucket.updated),
+            **({"isLocked": True} if bucket.retention_locked else {}),
         }
     if options.default_event_based_hold:
         shown["defaultEventBasedHold"] = True

@@ -63,6 +63,14 @@ class BucketRoutes:
         changed = self._service.patch_bucket(call.bucket, changes, call.conditions())
         return self._shown(call, changed)
 
+    def lock_retention(self, call: GcsCall) -> GcsResponse:
+        """Lock the retention policy of a bucket for ever."""
+        wanted = call.conditions()
+        if wanted.metageneration_match is None:
+            name = "ifMetagenerationMatch"
+            raise refuse("required", f"Required parameter: {name}", location=name)
+        return self._shown(call, self._service.lock_retention(call.bucket, wanted))
+
     def delete(self, call: GcsCall) -> GcsResponse:
         """Delete an empty bucket."""
         self._service.delete_bucket(call.bucket, call.conditions())

@@ -9,6 +9,7 @@ from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
 from asynccommit.testing.emulators.gcs.call import GcsRoute, Query
 from asynccommit.testing.emulators.gcs.folders import FolderRoutes
 from asynccommit.testing.emulators.gcs.objects import Objects
+from asynccommit.testing.emulators.gcs.projects import ProjectRoutes
 from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
 from asynccommit.testing.models.gcs.model import refuse
 
@@ -24,6 +25,17 @@ GET    b/*/storageLayout             buckets.getStorageLayout   layout    bucket
 GET    b/*/iam                       buckets.getIamPolicy       bucket    buckets.policy
 PUT    b/*/iam                       buckets.setIamPolicy       bucket    buckets.policy
 GET    b/*/iam/testPermissions       buckets.testIamPermissions bucket    buckets.permissions
+POST   b/*/lockRetentionPolicy       buckets.lockRetentionPolicy bucket   buckets.lock_retention
+GET    b/*/notificationConfigs       notifications.list bucket rest.list_notifications
+POST   b/*/notificationConfigs       notifications.insert bucket rest.create_notification
+GET    b/*/notificationConfigs/*     notifications.get bucket rest.get_notification
+DELETE b/*/notificationConfigs/*     notifications.delete bucket rest.delete_notification
+GET    projects/*/serviceAccount     serviceaccount.get         bucket    rest.service_account
+GET    projects/*/hmacKeys           hmacKey.list               bucket    rest.list_keys
+POST   projects/*/hmacKeys           hmacKey.create             bucket    rest.create_key
+GET    projects/*/hmacKeys/*         hmacKey.get                bucket    rest.get_key
+PUT    projects/*/hmacKeys/*         hmacKey.update             bucket    rest.update_key
+DELETE projects/*/hmacKeys/*         hmacKey.delete             bucket    rest.delete_key
 GET    b/*/managedFolders            managedFolders.list        folder    buckets.managed_folders
 GET    b/*/o                         objects.list               list      objects.list
 GET    b/*/o/*                       objects.get                get       objects.get
@@ -52,7 +64,7 @@ _ASKS = {
     "move": (0, 1, 2),
     "rewrite": (2, 3),
 }
-_Key = tuple[str, int, str, str]
+_Key = tuple[str, str, int, str, str]
 
 
 class MatchedRoute(NamedTuple):
@@ -67,15 +79,20 @@ class Routes:
     """A router that finds the route of a URL; the route groups handle it."""
 
     def __init__(
-        self, objects: Objects, buckets: BucketRoutes, folders: FolderRoutes, uploads: UploadRoutes
+        self,
+        objects: Objects,
+        buckets: BucketRoutes,
+        folders: FolderRoutes,
+        uploads: UploadRoutes,
+        rest: ProjectRoutes,
     ) -> None:
-        groups = {"objects": objects, "buckets": buckets, "folders": folders}
+        groups = {"objects": objects, "buckets": buckets, "folders": folders, "rest": rest}
         self._found: dict[_Key, MatchedRoute] = {}
         for line in _TABLE.strip().splitlines():
             verb, path, method, op, handler = line.split()
             group, _, name = handler.partition(".")
             segments = path.split("/")
-            asks = _ASKS.get(op, (0,)) if "*" in segments else ()
+            asks = _ASKS.get(op, (0,)) if segments[:2] == ["b", "*"] else ()
             route = GcsRoute(op, f"storage.{method}", getattr(groups[group], name), asks=asks)
             self._found[_key(verb, segments)] = _found(route, segments)
         media = GcsRoute("read", "storage.objects.get", objects.read, media=True)
@@ -140,6 +157,7 @@ def _key(verb: str, segments: Sequence[str]) -> _Key:
     count = len(segments)
     return (
         verb,
+        segments[0],
         count,
         segments[2] if count > 2 else "",
         segments[4] if count > 4 else "",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asynccommit.testing.models.gcs.names import SortedNames
 from asynccommit.testing.models.gcs.objects import NO_DETAILS, Details, GcsObject
@@ -115,6 +116,8 @@ class GcsBucket:
         operations: id -> rename, the oldest first.
         pending: ids of the running renames.
         meter: counts requests, if there are quotas.
+        notifications: id -> notification configuration, as JSON.
+        retention_locked: whether the retention may only grow.
         plain: default details of an object.
     """
 
@@ -132,6 +135,8 @@ class GcsBucket:
         self.operations: dict[str, Operation] = {}
         self.pending: list[str] = []
         self.meter: Meter | None = None
+        self.notifications: dict[str, Mapping[str, Any]] = {}
+        self.retention_locked = False
         self.plain = NO_DETAILS
         self.options = options
         self.configure(options)
@@ -208,5 +213,6 @@ class GcsBucket:
         made.folder_names = SortedNames(made.folders)
         made.operations = dict(self.operations)
         made.pending = list(self.pending)
+        made.notifications = dict(self.notifications)
         made.meter = None if self.meter is None else self.meter.copy()
         return made

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple, Self
 
 from asynccommit.testing.models.gcs.bucket import BucketOptions, GcsBucket
+from asynccommit.testing.models.gcs.hmac_keys import HmacKeys
 from asynccommit.testing.models.gcs.listing import (
     MOST_RESULTS,
     check_most,
@@ -76,6 +77,7 @@ class GcsBuckets:
         self.project = project
         self.principal = principal
         self.denied: set[str] = set()
+        self.hmac_keys = HmacKeys(now, new_id)
         self._buckets: dict[str, GcsBucket] = {}
         self._generation = 0
 
@@ -84,11 +86,19 @@ class GcsBuckets:
 
     def dump(self) -> Mapping[str, Any]:
         """Return what is stored, shared and not copied."""
-        return {"buckets": self._buckets, "generation": self._generation}
+        return {
+            "buckets": self._buckets,
+            "generation": self._generation,
+            "hmac_keys": self.hmac_keys.dump(),
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Store what ``dump`` returned."""
         self._buckets, self._generation = state["buckets"], state["generation"]
+        self.hmac_keys.load(state.get("hmac_keys", {}))
+        for bucket in self._buckets.values():  # of an earlier version
+            vars(bucket).setdefault("notifications", {})
+            vars(bucket).setdefault("retention_locked", False)
 
     def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
         """Admit a request before it is executed.
@@ -168,7 +178,23 @@ class GcsBuckets:
             found.options.hns
         ):
             raise refuse("invalid")
+        if found.retention_locked and changes.get("retention", found.options.retention) < (
+            found.options.retention
+        ):  # documented; the reason is inferred
+            raise refuse("forbidden", "A locked retention policy cannot be removed or shortened.")
         found.configure(_checked(replace(found.options, **changes)))
+        found.metageneration += 1
+        found.updated = self.now()
+        return found
+
+    def lock_retention(self, name: str, preconditions: Preconditions) -> GcsBucket:
+        """Lock the retention policy of a bucket. Rejected if there is none (400)."""
+        self._permit("storage.buckets.update", name, "bucket")
+        found = self._bucket(name)
+        check_metageneration(found, preconditions)
+        if not found.options.retention:
+            raise refuse("invalid", "The bucket has no retention policy.")
+        found.retention_locked = True
         found.metageneration += 1
         found.updated = self.now()
         return found
