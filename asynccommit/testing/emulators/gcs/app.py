@@ -14,6 +14,7 @@ from asynccommit.testing.emulators.gcs.batch import Inner, read_batch, write_bat
 from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
 from asynccommit.testing.emulators.gcs.call import GcsCall, GcsRoute, decode, parse_query
 from asynccommit.testing.emulators.gcs.folders import FolderRoutes
+from asynccommit.testing.emulators.gcs.object_json import uniform_access
 from asynccommit.testing.emulators.gcs.objects import Objects
 from asynccommit.testing.emulators.gcs.projects import ProjectRoutes
 from asynccommit.testing.emulators.gcs.routes import Routes
@@ -25,6 +26,7 @@ from asynccommit.testing.emulators.gcs.xml_wire import error_document
 from asynccommit.testing.models.fault_rules import Effect, Reply
 from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
 
+_PREDEFINED = frozenset(("destinationPredefinedAcl", "predefinedAcl"))
 _ROOTS = (["b"], ["projects"])
 
 Check = Callable[[GcsCall], None]
@@ -123,6 +125,8 @@ class GcsApp:
         try:
             if self._check is not None and route is not self._batch:
                 self._check(call)
+            if call.name and call.query and not _PREDEFINED.isdisjoint(call.query):
+                raise uniform_access()
             if route.asks:
                 names = call.names
                 asked = [names[at] for at in route.asks]

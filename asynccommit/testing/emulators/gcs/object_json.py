@@ -191,6 +191,8 @@ def read_details(given: Mapping[str, Any]) -> Json:
 
     Raises ``GcsRefusal`` for a value of another type.
     """
+    if given.get("acl"):
+        raise uniform_access()
     found: Json = {}
     for field, member in DETAILS.items():
         if member in given:
@@ -257,6 +259,16 @@ def _read_checksum(given: Mapping[str, Any], member: str, size: int) -> bytes | 
     if len(found) != size:
         raise wrong(member, value)
     return found
+
+
+def uniform_access() -> GcsRefusal:
+    """Return the refusal of an ACL: access to every bucket here is uniform."""
+    return refuse(
+        "invalid",
+        "Cannot use ACL API to update bucket policy, or legacy ACLs of objects, when uniform "
+        "bucket-level access is enabled. Read more at "
+        "https://cloud.google.com/storage/docs/uniform-bucket-level-access",
+    )
 
 
 def wrong(member: str, value: object) -> GcsRefusal:

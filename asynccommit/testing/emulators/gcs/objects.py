@@ -14,6 +14,7 @@ from asynccommit.testing.emulators.gcs.object_json import (
     b64,
     read_details,
     show_object,
+    uniform_access,
     viewer,
     wrong,
 )
@@ -112,6 +113,11 @@ class Objects:
             show = viewer(inner, call.origin(self._scheme), self._retained(call.bucket))
             shown["items"] = [show(item) for item in found.items]
         return json_answer(shown)
+
+    def acl(self, call: GcsCall) -> GcsResponse:
+        """Refuse to show an ACL, which buckets with uniform access do not have."""
+        self._service.get_bucket(call.bucket)
+        raise uniform_access()
 
     # --- changing ------------------------------------------------------------------------------
 

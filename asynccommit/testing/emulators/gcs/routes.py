@@ -37,6 +37,12 @@ GET    projects/*/hmacKeys/*         hmacKey.get                bucket    rest.g
 PUT    projects/*/hmacKeys/*         hmacKey.update             bucket    rest.update_key
 DELETE projects/*/hmacKeys/*         hmacKey.delete             bucket    rest.delete_key
 GET    b/*/managedFolders            managedFolders.list        folder    buckets.managed_folders
+GET    b/*/acl                       bucketAccessControls.list  bucket    objects.acl
+POST   b/*/acl                       bucketAccessControls.insert bucket   objects.acl
+GET    b/*/defaultObjectAcl          defaultObjectAccessControls.list bucket objects.acl
+POST   b/*/defaultObjectAcl          defaultObjectAccessControls.insert bucket objects.acl
+GET    b/*/o/*/acl                   objectAccessControls.list  get       objects.acl
+POST   b/*/o/*/acl                   objectAccessControls.insert patch    objects.acl
 GET    b/*/o                         objects.list               list      objects.list
 GET    b/*/o/*                       objects.get                get       objects.get
 PATCH  b/*/o/*                       objects.patch              patch     objects.patch

@@ -67,22 +67,26 @@ class XmlApi:
         bucket, _, name = path[1:].partition("/")
         if not name:
             known = method == "GET" and query.get("list-type") == "2" and query.keys() <= _LISTING
-            return self._routes["list"] if known else self._unknown(), (bucket,)
-        return self._of_object(method, query.keys(), headers), (bucket, name)
+            return self._routes["list"] if known else self._unknown(bucket), (bucket,)
+        route = self._of_object(method, query.keys(), headers)
+        return route or self._unknown(bucket), (bucket, name)
 
-    def _of_object(self, method: str, keys: Set[str], headers: Mapping[str, str]) -> GcsRoute:
+    def _of_object(
+        self, method: str, keys: Set[str], headers: Mapping[str, str]
+    ) -> GcsRoute | None:
         if not keys or (keys == {"generation"} and method != "PUT"):
             copies = method == "PUT" and "x-goog-copy-source" in headers
-            return self._routes.get("copy" if copies else method) or self._unknown()
+            return self._routes.get("copy" if copies else method)
         chosen = {
             ("POST", "uploads"): "start",
             ("PUT", "partNumber,uploadId"): "part",
             ("POST", "uploadId"): "complete",
             ("DELETE", "uploadId"): "abort",
         }.get((method, ",".join(sorted(keys))))
-        return self._routes[chosen] if chosen else self._unknown()
+        return self._routes[chosen] if chosen else None
 
-    def _unknown(self) -> GcsRoute:
+    def _unknown(self, bucket: str) -> GcsRoute:
+        self._service.held(decode(bucket))  # a missing bucket is told first
         raise refuse("notImplemented", "This request of the XML API is not implemented here.")
 
     # --- objects -------------------------------------------------------------------------------

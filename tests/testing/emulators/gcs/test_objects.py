@@ -577,3 +577,21 @@ async def test_verb_in_a_header(gcs: GcsClient) -> None:
 
     assert (await gcs.send("POST", place, b'{"contentType":"a/b"}', headers)).status == 200
     assert (await gcs.get("a")).json["contentType"] == "a/b"
+
+
+async def test_acls_are_refused(gcs: GcsClient) -> None:
+    """Access to a bucket is uniform, as its resource says: an ACL is refused, and not ignored."""
+    await gcs.make("a")
+    given = {"acl": [{"entity": "allUsers", "role": "READER"}]}
+
+    answers = [
+        await gcs.ask("GET", "acl"),
+        await gcs.ask("POST", "defaultObjectAcl", given["acl"][0]),
+        await gcs.ask("GET", "o/a/acl"),
+        await gcs.ask("PATCH", "o/a", given),
+        await gcs.put("b", predefinedAcl="publicRead"),
+    ]
+
+    assert {answer.brief for answer in answers} == {(400, "invalid")}
+    assert "uniform bucket-level access" in answers[0].json["error"]["message"]
+    assert (await gcs.get("b")).status == 404
