@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, Query
 from asynccommit.testing.models.adls.account import Refusal
@@ -226,11 +227,12 @@ def _delegated(query: Query, key: str, now: float) -> str:
 
 
 def delegated_strings(call: AdlsCall) -> list[str]:
-    """Return the strings that a SAS with a delegation key may cover, newest format first.
-
-    Headers and parameters of requests (``srh``, ``srq``) cannot be signed here.
-    """
+    """Return the strings that a SAS with a delegation key may cover, newest format first."""
     get = call.query.get
+    given = [unquote(name) for name in get("srh", "").split(",") if name]
+    headers = "".join(f"{name}:{call.headers.get(name.lower(), '')}\n" for name in given)
+    given = [unquote(name) for name in get("srq", "").split(",") if name]
+    parameters = "".join(f"\n{name}:{get(name.lower(), '')}" for name in given)
     names = ("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid")
     head = [get("sp", ""), get("st", ""), get("se", ""), _sas_resource(call)]
     head += [get(_, "") for _ in names]
@@ -238,7 +240,7 @@ def delegated_strings(call: AdlsCall) -> list[str]:
     middle = [get(_, "") for _ in ("sip", "spr", "sv", "sr")]
     scope, tail = [get("ses", "")], [get(_, "") for _ in ("rscc", "rscd", "rsce", "rscl", "rsct")]
     return [
-        "\n".join([*head, *tenants, *middle, "", *scope, "", "", *tail]),
+        "\n".join([*head, *tenants, *middle, "", *scope, headers, parameters, *tail]),
         "\n".join([*head, *tenants, *middle, "", *scope, *tail]),
         "\n".join([*head, *middle, "", *scope, *tail]),
         "\n".join([*head, *middle, "", *tail]),

@@ -1,7 +1,7 @@
-"""Serve queries of content (``comp=query``): CSV and JSON in; CSV, JSON and Arrow out.
+"""Serve queries of content (``comp=query``): CSV, JSON and Parquet in; CSV, JSON and Arrow out.
 
 The answer is an Avro file of records: parts of the result, errors, progress, and the end. Formats
-and the texts of errors are those that Azure's SDK and its tests know; Parquet is refused.
+and the texts of errors are those that Azure's SDK and its tests know.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 from asynccommit.testing.emulators.adls.avro import write_avro
 from asynccommit.testing.emulators.adls.documents import parse_document
-from asynccommit.testing.emulators.adls.query_arrow import write_arrow
+from asynccommit.testing.emulators.adls.query_arrow import read_parquet, write_arrow
 from asynccommit.testing.models.adls.refusals import Refusal, refusal
 from asynccommit.testing.models.adls.select import NoColumnError, Row, read_statement
 
@@ -45,7 +45,7 @@ class Format(NamedTuple):
     """The format of records.
 
     Attributes:
-        kind: ``delimited``, ``json`` or ``arrow``.
+        kind: ``delimited``, ``json``, ``arrow`` or ``parquet``.
         separator: ends a record.
         delimiter: between columns.
         quote: around a column.
@@ -77,9 +77,10 @@ def answer_query(body: bytes, content: bytes) -> bytes:
     asked = parse_document(body, "QueryRequest")
     statement = read_statement(asked.findtext("Expression") or "")
     given = read_format(asked.find("InputSerialization/Format"), Format())
-    wanted = read_format(asked.find("OutputSerialization/Format"), given)
-    if given.kind not in ("delimited", "json"):
-        raise _unsupported(f"{given.kind} as an input")
+    plain = Format() if given.kind == "parquet" else given
+    wanted = read_format(asked.find("OutputSerialization/Format"), plain)
+    if given.kind == "arrow" or wanted.kind == "parquet":
+        raise _unsupported("Arrow as an input, or Parquet as an output,")
     rows: list[Row] = []
     errors: list[QueryError] = []
     sparse = given.kind == "json"
@@ -121,6 +122,8 @@ def read_format(given: Element | None, otherwise: Format) -> Format:
     if kind == "arrow":
         fields = given.iterfind("ArrowConfiguration/Schema/Field")
         return Format(kind, schema=[{_.tag: _.text or "" for _ in field} for field in fields])
+    if kind == "parquet":
+        return Format(kind)
     raise _unsupported(kind or "a format without a type")
 
 
@@ -144,6 +147,8 @@ class _ParseError(Exception):
 
 
 def _rows(given: Format, content: bytes) -> Iterator[Row]:
+    if given.kind == "parquet":
+        return iter(read_parquet(content))
     text = content.decode("utf-8-sig", "replace")
     return _json_rows(text) if given.kind == "json" else _csv_rows(given, text)
 
@@ -197,11 +202,13 @@ def _written(wanted: Format, rows: Sequence[Row]) -> bytes:
     if wanted.kind == "arrow":
         return write_arrow(wanted.schema, rows)
     if wanted.kind == "json":
-        shown = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows)
+        shown = (
+            json.dumps(row, separators=(",", ":"), ensure_ascii=False, default=str) for row in rows
+        )
         return "".join(f"{text}{wanted.separator}" for text in shown).encode()
     lines: list[Iterable[Any]] = [row.values() for row in rows]
     if wanted.header and rows:
-        lines.insert(0, list(max(rows, key=len)))
+        lines.insert(0, list(max(rows, key=lambda row: len(row))))
     return "".join(
         wanted.delimiter.join(_field(wanted, value) for value in line) + wanted.separator
         for line in lines
@@ -210,9 +217,15 @@ def _written(wanted: Format, rows: Sequence[Row]) -> bytes:
 
 def _field(wanted: Format, value: Any) -> str:
     """Return a column, quoted if it must be."""
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    text = value if isinstance(value, str) else "" if value is None else _shown(value)
     special = (wanted.delimiter, wanted.quote, wanted.separator)
     if not wanted.quote or not any(part and part in text for part in special):
         return text
     escaped = text.replace(wanted.quote, (wanted.escape or wanted.quote) + wanted.quote)
     return f"{wanted.quote}{escaped}{wanted.quote}"
+
+
+def _shown(value: Any) -> str:
+    """Return a number, a list or an object as JSON, and any other value as text."""
+    plain = isinstance(value, (bool, int, float, list, dict))
+    return json.dumps(value, default=str) if plain else str(value)

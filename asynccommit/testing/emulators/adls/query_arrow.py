@@ -1,10 +1,11 @@
-"""Write the result of a query as a stream of Arrow, which needs pyarrow."""
+"""Read Parquet, and write the result of a query as a stream of Arrow; both need pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from importlib import import_module
 from typing import Any
 
 from asynccommit.testing.models.adls.refusals import refusal
@@ -20,15 +21,30 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 }
 
 
+def _pyarrow(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        text = "Arrow and Parquet need pyarrow in the emulator's environment: install it."
+        raise refusal("InvalidInput", text) from None
+
+
+def read_parquet(content: bytes) -> Sequence[Row]:
+    """Return the records of a file. Raises ``Refusal`` if it is invalid, or without pyarrow."""
+    pa, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
+    try:
+        found: Sequence[Row] = parquet.read_table(pa.BufferReader(content)).to_pylist()
+    except pa.ArrowException as error:
+        raise refusal("InvalidInput", f"The content is not Parquet: {error}") from None
+    return found
+
+
 def write_arrow(schema: Sequence[Mapping[str, str]], rows: Sequence[Row]) -> bytes:
     """Return a stream with the columns of ``rows`` in the types of ``schema``.
 
     Raises ``Refusal`` if a value is not of its type, or pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise refusal("InvalidInput", "Arrow as an output needs pyarrow: install it.") from None
+    pa = _pyarrow("pyarrow")
     if any(len(row) != len(schema) for row in rows):
         raise refusal("InvalidInput", "The schema has another number of columns than the result.")
     columns = zip(*(row.values() for row in rows), strict=True) if rows else [[] for _ in schema]

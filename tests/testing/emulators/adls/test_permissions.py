@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from azure.storage import filedatalake
 from azure.storage.filedatalake import UserDelegationKey, generate_directory_sas
 
 from tests.testing.emulators.adls.client import Answer, WireClient
@@ -38,7 +39,8 @@ async def _key(wire: WireClient, hours: float = 1) -> UserDelegationKey:
     )
     assert answer.status == 200, answer
     found = ElementTree.fromstring(answer.body.decode("utf-8-sig"))
-    key: Any = UserDelegationKey()
+    untyped: Any = filedatalake
+    key: UserDelegationKey = untyped.UserDelegationKey()
     for name, tag in _NAMES.items():
         setattr(key, name, found.findtext(tag))
     return key
@@ -159,6 +161,20 @@ async def test_delegated_signature_is_verified(wire: WireClient) -> None:
     ]
 
     assert [answer.status for answer in answers] == [200, 200, 403, 403, 403]
+
+
+async def test_delegated_signature_covers_headers_and_parameters(wire: WireClient) -> None:
+    """Those that it names must be sent as they were signed."""
+    await wire.make("d/a", b"1")
+    options = {"request_headers": {"City": "a,b"}, "request_query_params": {"By$": "me !"}}
+    sas = _sas_of(wire, await _key(wire), **options)
+    query = "By%24=me%20%21"
+
+    right = await _ask(wire, sas, "GET", "d/a", query, headers={"city": "a,b"})
+    other = await _ask(wire, sas, "GET", "d/a", query, headers={"city": "a"})
+    without = await _ask(wire, sas, "GET", "d/a", headers={"city": "a,b"})
+
+    assert [answer.status for answer in (right, other, without)] == [200, 403, 403]
 
 
 async def test_delegation_key_out_of_its_time(wire: WireClient) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import (
@@ -14,6 +16,7 @@ from azure.storage.blob import (
     BlobClient,
     DelimitedJsonDialect,
     DelimitedTextDialect,
+    QuickQueryDialect,
 )
 
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
@@ -37,7 +40,7 @@ def _query(blob: BlobClient, text: str, **options: Any) -> tuple[bytes, list[tup
     """Return the result of a query, and its errors."""
     errors: list[tuple[str, bool]] = []
     reader = blob.query_blob(
-        text, on_error=lambda error: errors.append((error.error, error.is_fatal)), **options
+        text, on_error=lambda error: errors.append((str(error.error), error.is_fatal)), **options
     )
     found: Any = reader.readall()
     return found, errors
@@ -95,11 +98,26 @@ def test_arrow_is_written_in_the_types_of_the_schema(blob: BlobClient) -> None:
     assert table.schema.field("n").type == pa.int64()
 
 
+def test_parquet_is_read(blob: BlobClient) -> None:
+    """It comes back as CSV; what is no Parquet is refused."""
+    table = pa.table({"id": [1, 0], "day": [date(2026, 1, 2), None], "to": ["JFK", "a,b"]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    blob.upload_blob(sink.getvalue().to_pybytes(), overwrite=True)
+    parquet: Any = QuickQueryDialect.PARQUET
+
+    found, _ = _query(blob, "SELECT * FROM x WHERE id < 2", blob_format=parquet)
+    assert found == b'1,2026-01-02,JFK\n0,,"a,b"\n'
+
+    blob.upload_blob(CSV, overwrite=True)
+    with pytest.raises(HttpResponseError, match="not Parquet"):
+        blob.query_blob("SELECT * FROM x", blob_format=parquet)
+
+
 @pytest.mark.parametrize(
     "text,options",
     [
         ("SELECT COUNT(*) FROM x", {}),
-        ("SELECT * FROM x", {"blob_format": "ParquetDialect"}),
         ("SELECT * FROM x", {"blob_format": DelimitedTextDialect(lineterminator="%")}),
         ("SELECT * FROM x", {"output_format": [ArrowDialect(ArrowType.INT64, name="a")]}),
         ("SELECT _1 FROM x", {"output_format": [ArrowDialect(ArrowType.INT64, name="a")]}),
