@@ -49,8 +49,9 @@ endif
 test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
 	$(BIN)/python -m tests.support.run rest
 
-test-all: java $(STAMP)  ## run every test, as before a release
+test-all: java $(STAMP)  ## run every test, as before a release, and the fast suites of `make witness`
 	$(BIN)/python -m tests.support.run all
+	$(BIN)/python -m tests.witness --fast
 
 witness: java $(STAMP)  ## run the test suites of other projects against the emulators; ARGS="adlfs" for some
 	$(BIN)/python -m tests.witness $(ARGS)

@@ -137,7 +137,7 @@ def opened(suite: Suite) -> Iterator[Opened]:
     Raises ``UnsupportedError`` if it cannot be fetched, or is of another version.
     """
     _check_version(suite)
-    sdist, extras = _fetch_sdist(suite), _fetch_extras(suite)
+    sdist, extras = _fetch_sdist(suite), fetch_extras(suite)
     with tempfile.TemporaryDirectory(prefix="witness-suite-") as folder:
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
@@ -227,7 +227,8 @@ def _fetch_sdist(suite: Suite) -> Path:
     return found[0]
 
 
-def _fetch_extras(suite: Suite) -> Path | None:
+def fetch_extras(suite: Suite) -> Path | None:
+    """Return a folder with the requirements of a suite, which pip fetches once."""
     if not suite.extras:
         return None
     folder = _cache() / "-".join(suite.extras)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.witness.__main__ import SUITES
+from tests.witness.__main__ import ALL
 from tests.witness.expectations import (
     FAILED,
     PASSED,
@@ -89,7 +89,7 @@ def test_lines_that_are_wrong_are_refused(line: str) -> None:
         read_expected(line)
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", ALL)
 def test_each_expected_failure_has_a_reason(suite: str) -> None:
     """The file says why each failure is expected, and why a class is left out."""
     found = expected_of(suite)
