@@ -125,7 +125,6 @@ SUITES = (
         digest="b24df37900f5e0a93518bd7d3a2a7b7b48d8a1e72add8eb57d53a38b8b2b0640",
         tests="tests/conformance",
         serve=_serve_google,
-        plugin="witness_google",
     ),
 )
 

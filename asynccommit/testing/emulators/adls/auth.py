@@ -210,9 +210,10 @@ def _instant(text: str) -> float | None:
 
 
 def delegation_key(key: str, parts: Iterable[str]) -> str:
-    """Return the delegation key of a user: one that only the holder of ``key`` can make.
+    """Return the delegation key of a user.
 
-    ``parts`` are the user, tenant, start, expiry, service, version and delegated tenant.
+    Only the holder of ``key``, the account's, can make it. ``parts`` are the user, tenant,
+    start, expiry, service, version and delegated tenant.
     """
     return sign(key, "\n".join(["delegation", *parts]))
 
@@ -227,7 +228,10 @@ def _delegated(query: Query, key: str, now: float) -> str:
 
 
 def delegated_strings(call: AdlsCall) -> list[str]:
-    """Return the strings that a SAS with a delegation key may cover, newest format first."""
+    """Return the strings that a SAS with a delegation key may cover.
+
+    The newest format comes first.
+    """
     get = call.query.get
     given = [unquote(name) for name in get("srh", "").split(",") if name]
     headers = "".join(f"{name}:{call.headers.get(name.lower(), '')}\n" for name in given)

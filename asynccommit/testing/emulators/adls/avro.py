@@ -16,9 +16,10 @@ _MAGIC, _SYNC = b"Obj\x01", b"asynccommit-sync"
 
 
 def write_avro(schema: Schema, records: Iterable[tuple[int, Sequence[Any]]]) -> bytes:
-    """Return a file; each record has the number of its type, and its values in order.
+    """Return a file.
 
-    Values may be whole numbers, booleans, text and bytes.
+    Each record is the number of its type, and its values in order. Values may be whole numbers,
+    booleans, text and bytes.
     """
     meta = {"avro.codec": b"null", "avro.schema": json.dumps(schema).encode()}
     parts = [_MAGIC, _long(len(meta))]

@@ -130,7 +130,7 @@ def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
 
 
 def _content(wire: AdlsWire, call: AdlsCall, status: int, lines: str, data: bytes) -> bytes:
-    """Return the answer with the bytes of a file, in a structured body if asked for."""
+    """Return the answer with a file's bytes, structured if asked for."""
     if "x-ms-structured-body" in call.headers:
         lines += f"x-ms-structured-content-length: {len(data)}\r\n"
         data = encode_structured(data)
@@ -138,7 +138,7 @@ def _content(wire: AdlsWire, call: AdlsCall, status: int, lines: str, data: byte
 
 
 def _range_checksums(headers: sent.Headers, data: bytes) -> str:
-    """Return the headers with the checksums of a range that a request asks for."""
+    """Return the headers with the checksums of a range, if asked for."""
     asked = [
         headers.get(f"x-ms-range-get-content-{kind}", "").lower() == "true"
         for kind in ("md5", "crc64")

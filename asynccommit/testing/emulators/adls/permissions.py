@@ -19,7 +19,10 @@ Rule = Callable[[AdlsCall, Node, str], None]
 
 
 def acting_user(call: AdlsCall) -> str:
-    """Return the user for whom permissions are enforced; an empty text for a superuser."""
+    """Return the user for whom permissions are enforced.
+
+    It is an empty text for a superuser.
+    """
     return call.query.get("suoid", "") if "sig" in call.query else ""
 
 
@@ -60,7 +63,10 @@ def _write(call: AdlsCall, root: Node, user: str) -> None:
 
 
 def _append(call: AdlsCall, root: Node, user: str) -> None:
-    """Require what the documented table has for an append; a new blob must be creatable."""
+    """Require the documented permissions of an append.
+
+    A new blob must be allowed to be created.
+    """
     if find(root, call.path) is None:
         permits.need_new(root, call.path, user)
     else:
@@ -68,7 +74,7 @@ def _append(call: AdlsCall, root: Node, user: str) -> None:
 
 
 def _look(call: AdlsCall, root: Node, user: str) -> None:
-    """Let a user look at what is in a directory through which the user may pass."""
+    """Let a user look at what the user may reach."""
     asked = call.query.get("fsaction", "").replace("-", "")  # of checkAccess
     permits.need_path(root, call.path, user, asked)
 
@@ -87,7 +93,10 @@ def _access(call: AdlsCall, root: Node, user: str) -> None:
 
 
 def _list(call: AdlsCall, root: Node, user: str) -> None:
-    """Require what a listing needs of a directory; of those below it is inferred."""
+    """Require the permissions of a listing.
+
+    Those of the directories below a recursive one are inferred.
+    """
     prefix = call.query.get("prefix", "").rpartition("/")[0]
     directory = prefix if call.blob else call.query.get("directory", "").strip("/")
     permits.need_path(root, directory, user, "rx")
@@ -110,7 +119,7 @@ def _delete(call: AdlsCall, root: Node, user: str) -> None:
 
 
 def _rename(call: AdlsCall, root: Node, user: str) -> None:
-    """Require the removal of the source, and write permission where it goes to."""
+    """Require the removal of the source, and a new path at the destination."""
     filesystem, source = rename_source(call.headers)
     if filesystem != call.filesystem:  # the SAS is for one filesystem
         raise refusal("AuthorizationPermissionMismatch")

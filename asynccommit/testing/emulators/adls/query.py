@@ -1,7 +1,8 @@
-"""Serve queries of content (``comp=query``): CSV, JSON and Parquet in; CSV, JSON and Arrow out.
+"""Serve queries of content (``comp=query``).
 
-The answer is an Avro file of records: parts of the result, errors, progress, and the end. Formats
-and the texts of errors are those that Azure's SDK and its tests know.
+The content is CSV, JSON or Parquet, the result CSV, JSON or Arrow. The answer is an Avro file of
+records: parts of the result, errors, progress, and the end. Formats and the texts of errors are
+those that Azure's SDK and its tests know.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _DATA, _ERROR, _PROGRESS, _END = range(4)
 _LINES = ("\n", "\r\n")
 
 
-class Format(NamedTuple):
+class RecordFormat(NamedTuple):
     """The format of records.
 
     Attributes:
@@ -76,8 +77,8 @@ def answer_query(body: bytes, content: bytes) -> bytes:
     """Return the answer to a query. Raises ``Refusal`` for an invalid query."""
     asked = parse_document(body, "QueryRequest")
     statement = read_statement(asked.findtext("Expression") or "")
-    given = read_format(asked.find("InputSerialization/Format"), Format())
-    plain = Format() if given.kind == "parquet" else given
+    given = read_format(asked.find("InputSerialization/Format"), RecordFormat())
+    plain = RecordFormat() if given.kind == "parquet" else given
     wanted = read_format(asked.find("OutputSerialization/Format"), plain)
     if given.kind == "arrow" or wanted.kind == "parquet":
         raise _unsupported("Arrow as an input, or Parquet as an output,")
@@ -101,15 +102,15 @@ def answer_query(body: bytes, content: bytes) -> bytes:
     return write_avro(_SCHEMA, [*records, (_PROGRESS, [total, total]), (_END, [total])])
 
 
-def read_format(given: Element | None, otherwise: Format) -> Format:
-    """Return the format that a request names. Raises ``Refusal`` for an unknown one."""
+def read_format(given: Element | None, otherwise: RecordFormat) -> RecordFormat:
+    """Return the format that a request names. Raises ``Refusal``."""
     if given is None:
         return otherwise
     kind = (given.findtext("Type") or "").lower()
     if kind == "delimited":
         text = given.find("DelimitedTextConfiguration")
         find = (lambda name, default: default) if text is None else _finder(text)
-        return Format(
+        return RecordFormat(
             kind,
             find("RecordSeparator", "\n"),
             find("ColumnSeparator", ","),
@@ -118,12 +119,12 @@ def read_format(given: Element | None, otherwise: Format) -> Format:
             find("HasHeaders", "").lower() == "true",
         )
     if kind == "json":
-        return Format(kind, given.findtext("JsonTextConfiguration/RecordSeparator") or "\n")
+        return RecordFormat(kind, given.findtext("JsonTextConfiguration/RecordSeparator") or "\n")
     if kind == "arrow":
         fields = given.iterfind("ArrowConfiguration/Schema/Field")
-        return Format(kind, schema=[{_.tag: _.text or "" for _ in field} for field in fields])
+        return RecordFormat(kind, schema=[{_.tag: _.text or "" for _ in field} for field in fields])
     if kind == "parquet":
-        return Format(kind)
+        return RecordFormat(kind)
     raise _unsupported(kind or "a format without a type")
 
 
@@ -146,7 +147,7 @@ class _ParseError(Exception):
         self.position = position
 
 
-def _rows(given: Format, content: bytes) -> Iterator[Row]:
+def _rows(given: RecordFormat, content: bytes) -> Iterator[Row]:
     if given.kind == "parquet":
         return iter(read_parquet(content))
     text = content.decode("utf-8-sig", "replace")
@@ -166,7 +167,7 @@ def _json_rows(text: str) -> Iterator[Row]:
         yield found
 
 
-def _csv_rows(given: Format, text: str) -> Iterator[Row]:
+def _csv_rows(given: RecordFormat, text: str) -> Iterator[Row]:
     if given.separator not in _LINES:
         raise _unsupported(f"records that end with {given.separator[:9]!r}, not with a line,")
     if len(given.delimiter) != 1 or len(given.quote) > 1 or len(given.escape) > 1:
@@ -198,7 +199,7 @@ def _named(names: Sequence[str], values: Sequence[str]) -> Row:
     return dict(zip([*names, *(f"_{number}" for number in more)], values, strict=False))
 
 
-def _written(wanted: Format, rows: Sequence[Row]) -> bytes:
+def _written(wanted: RecordFormat, rows: Sequence[Row]) -> bytes:
     if wanted.kind == "arrow":
         return write_arrow(wanted.schema, rows)
     if wanted.kind == "json":
@@ -215,7 +216,7 @@ def _written(wanted: Format, rows: Sequence[Row]) -> bytes:
     ).encode()
 
 
-def _field(wanted: Format, value: Any) -> str:
+def _field(wanted: RecordFormat, value: Any) -> str:
     """Return a column, quoted if it must be."""
     text = value if isinstance(value, str) else "" if value is None else _shown(value)
     special = (wanted.delimiter, wanted.quote, wanted.separator)
@@ -226,6 +227,6 @@ def _field(wanted: Format, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a number, a list or an object as JSON, and any other value as text."""
+    """Return what JSON has a form for as JSON, and other values as text."""
     plain = isinstance(value, (bool, int, float, list, dict))
     return json.dumps(value, default=str) if plain else str(value)

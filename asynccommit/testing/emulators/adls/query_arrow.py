@@ -1,4 +1,4 @@
-"""Read Parquet, and write the result of a query as a stream of Arrow; both need pyarrow."""
+"""Read Parquet, and write results of queries as Arrow, by pyarrow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def _pyarrow(module: str) -> Any:
 
 
 def read_parquet(content: bytes) -> Sequence[Row]:
-    """Return the records of a file. Raises ``Refusal`` if it is invalid, or without pyarrow."""
+    """Return the records of a file.
+
+    Raises ``Refusal`` if it is invalid, or pyarrow is not installed.
+    """
     pa, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     try:
         found: Sequence[Row] = parquet.read_table(pa.BufferReader(content)).to_pylist()
@@ -59,7 +62,10 @@ def write_arrow(schema: Sequence[Mapping[str, str]], rows: Sequence[Row]) -> byt
 
 
 def _scaled(value: Any, scale: int) -> Any:
-    """Return a decimal; a whole number counts its last digits (recorded by Azure's SDK)."""
+    """Return a decimal.
+
+    A whole number counts its last digits, as in a test of Azure's SDK.
+    """
     whole = value is not None and value == value.to_integral_value()
     return value.scaleb(-scale) if whole else value
 

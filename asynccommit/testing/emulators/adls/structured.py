@@ -1,4 +1,4 @@
-"""Read and write structured bodies: content in segments, each with a checksum.
+"""Read and write structured bodies: segments with a checksum each.
 
 Azure's SDKs send and ask for them under ``x-ms-structured-body``. The format is that of version 1
 in azure-storage-blob and azure-storage-file-datalake for Python; the codes of refusals are inferred
@@ -24,16 +24,19 @@ _CONTENT = 4 * 1024 * 1024  # of a segment of a response
 
 
 def is_structured(value: str) -> bool:
-    """Return whether a header asks for a structured body. Raises ``Refusal`` for another kind."""
+    """Return whether a header asks for a structured body.
+
+    Raises ``Refusal`` for another kind of body.
+    """
     if value and value.replace(" ", "").lower() != STRUCTURED.replace(" ", "").lower():
         raise refusal("InvalidHeaderValue", f"The structured body {value[:100]!r} is not known.")
     return bool(value)
 
 
 def take_body(call: AdlsCall) -> None:
-    """Take the content out of a structured body, and check the checksum of any body.
+    """Check the checksums of a body, and take it out of its structure.
 
-    What was checked is told in the answer.
+    The answer repeats what was checked.
     """
     headers = call.headers
     if is_structured(headers.get("x-ms-structured-body", "")):
@@ -64,7 +67,7 @@ def encode_structured(data: bytes) -> bytes:
 
 
 def _whole(data: bytes, segments: int, last: bytes) -> int:
-    """Return the checksum of the content; that of a single segment is the same."""
+    """Return the checksum of the content, which a single segment shares."""
     return int.from_bytes(last, "little") if segments == 1 else crc64(data)
 
 
@@ -104,7 +107,7 @@ def _segment(body: bytes, position: int, number: int) -> tuple[bytes, int]:
 
 
 def check_crc64(computed: int, given: bytes) -> None:
-    """Raise ``Refusal`` unless a checksum that was sent is the one that was computed."""
+    """Raise ``Refusal`` unless the two checksums are the same."""
     if encode_crc64(computed) != given:
         raise refusal("Crc64Mismatch")
 

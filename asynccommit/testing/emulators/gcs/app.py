@@ -1,4 +1,4 @@
-"""Serve Google's JSON API, and a part of the XML API, over the model, without I/O.
+"""Serve Google's JSON API, and a part of the XML API, without I/O.
 
 ``GcsApp.answer`` takes one request and returns its response. It has two steps, between which faults
 can be injected: ``read`` parses a request, ``perform`` executes it. The requests of a batch are

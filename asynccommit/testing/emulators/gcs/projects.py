@@ -1,4 +1,4 @@
-"""Serve requests about HMAC keys, a project's service account, and notification configurations.
+"""Serve requests about HMAC keys, service accounts and notifications.
 
 They are kept and shown: nothing is signed, and no notification is sent.
 """

@@ -1,4 +1,4 @@
-"""Serve the part of the XML API that object_store and obstore use, over the same objects.
+"""Serve the part of the XML API that object_store and obstore use.
 
 These are objects: put, get, head, delete, copy, and uploads in parts; and listings of version 2.
 Everything else of the XML API is refused as not implemented.
@@ -187,7 +187,7 @@ def _entry(found: GcsObject) -> str:
 
 
 def _check_read(call: GcsCall, found: GcsObject) -> None:
-    """Check the conditions of HTTP: those on the ETag come before those on the time."""
+    """Check the conditions of HTTP, those on the ETag first."""
     get, etag = call.headers.get, quoted_etag(found)
     match, none_match = get("if-match"), get("if-none-match")
     unchanged = {"ETag": etag}

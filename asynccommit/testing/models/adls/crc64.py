@@ -1,4 +1,4 @@
-"""Compute the CRC-64 of Azure Storage, with Azure's own library if installed.
+"""Compute the CRC-64 of Azure Storage, by Azure's library if installed.
 
 It is the one that is catalogued as CRC-64/NVME. ``azure-storage-extensions`` is what Azure's SDK
 needs for the same checksums.
@@ -21,7 +21,7 @@ LENGTH = 8
 
 
 def crc64(data: bytes, before: int = 0) -> int:
-    """Return the CRC-64 of ``data`` that follows bytes with the checksum ``before``."""
+    """Return the CRC-64 of ``data``; ``before`` is that of the bytes before."""
     return _best()(data, before)
 
 
@@ -73,7 +73,7 @@ def _bytewise() -> list[int]:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[list[int], ...]:
-    """Return what each pair of bytes of a word adds to the checksum, the first pair first."""
+    """Return what each pair of bytes of a word adds, the first pair first."""
     table = _bytewise()
     pair = []
     for value in range(1 << 16):

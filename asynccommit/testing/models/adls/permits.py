@@ -1,4 +1,4 @@
-"""Decide what the permissions of paths allow to a user who has no other rights.
+"""Decide what permissions of paths allow to a user without other rights.
 
 The algorithm is that of "Access control lists in Azure Data Lake Storage", with its table of the
 permissions that each operation needs. A user is known by an id and belongs to no group.
@@ -13,10 +13,10 @@ _ALL = "rwx"
 
 
 def allows(node: Node, user: str, wanted: str) -> bool:
-    """Return whether the list of ``node`` gives ``user`` each of the letters in ``wanted``.
+    """Return whether ``user`` has each of the permissions on ``node``.
 
-    The owner has the first entry, which no mask limits. As documented, the mask limits the entry
-    of others too.
+    ``wanted`` are letters of ``rwx``. The owner has the first entry, which no mask limits. As
+    documented, the mask limits the entry of others too.
     """
     modes = _modes(node.acl)
     mask = modes.get("mask:", _ALL)
@@ -59,7 +59,10 @@ def walk(root: Node, path: str, user: str) -> Node:
 
 
 def need_path(root: Node, path: str, user: str, wanted: str) -> None:
-    """Raise ``Refusal`` unless ``user`` has the permissions on a path that is there."""
+    """Raise ``Refusal`` unless ``user`` has the permissions on a path.
+
+    A path that does not exist passes.
+    """
     walk(root, path, user)
     node = find(root, path)
     if node is not None:
@@ -67,7 +70,7 @@ def need_path(root: Node, path: str, user: str, wanted: str) -> None:
 
 
 def need_new(root: Node, path: str, user: str) -> None:
-    """Raise ``Refusal`` unless ``user`` may create a path, or write to it if it is there.
+    """Raise ``Refusal`` unless ``user`` may create a path or write to it.
 
     That an existing file needs no permission of its directory is inferred.
     """

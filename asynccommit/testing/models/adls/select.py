@@ -1,4 +1,4 @@
-"""Read and evaluate the queries of content: ``SELECT columns FROM any WHERE condition LIMIT n``.
+"""Read queries of content: ``SELECT a FROM any WHERE b LIMIT n``.
 
 This is the part of "Query acceleration SQL language reference" without functions, aggregates, casts
 and paths into JSON, which are refused.
@@ -80,7 +80,7 @@ def value_of(row: Row, name: str) -> Any:
 
 
 def read_statement(text: str) -> Statement:
-    """Parse a query. Raises ``Refusal`` for one that is invalid or not supported."""
+    """Parse a query. Raises ``Refusal`` if it is invalid or not supported."""
     return _Parser(text).statement()
 
 
@@ -221,7 +221,10 @@ def _both(one: Condition, other: Condition) -> Condition:
 
 
 def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
-    """Compare as numbers if one side is one; what cannot be compared does not match."""
+    """Compare as numbers if one side is one.
+
+    Values that cannot be compared do not match.
+    """
     if left is None or right is None:
         return False
     try:

@@ -17,7 +17,7 @@ _SECRET = 30  # bytes, 40 characters as base64
 
 
 class HmacKey(NamedTuple):
-    """The metadata of a key; its secret is told once and not kept.
+    """The metadata of a key; its secret is returned once and not kept.
 
     Attributes:
         access_id: its name.
@@ -71,7 +71,7 @@ class HmacKeys:
         return found
 
     def list(self, project: str, email: str = "") -> list[HmacKey]:
-        """Return the keys of a project, or of one of its service accounts, by name."""
+        """Return the keys of a project, or of a service account, by name."""
         found = [key for key in self._keys.values() if key.project == project]
         return sorted(key for key in found if not email or key.email == email)
 
