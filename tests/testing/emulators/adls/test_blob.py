@@ -327,7 +327,6 @@ async def test_delete_of_a_blob(wire: WireClient) -> None:
     [
         ("GET", "a", "comp=tier"),
         ("PUT", "a", "comp=page"),
-        ("POST", "a", "comp=query"),
         ("GET", None, "restype=service&comp=stats"),
         ("GET", "", "restype=container&comp=list&delimiter=%2C"),
     ],
