@@ -18,6 +18,7 @@ from typing import Any
 from bench import (
     adls,
     bulk,
+    emulators,
     engines,
     gcs,
     goals,
@@ -55,6 +56,7 @@ PARTS = (
     "stream",
     "write",
     "engines",
+    "emulators",
 )
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
@@ -102,6 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         "engines": lambda: engines.run(
             parts["engines"] or engines.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
+        "emulators": lambda: emulators.run(quick=asked.quick, say=_say),
     }
     for part in parts:
         result[part] = runs[part]()
@@ -132,6 +135,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "stream": stream.lines,
     "write": write.lines,
     "engines": engines.lines,
+    "emulators": emulators.lines,
 }
 
 

@@ -209,7 +209,8 @@ def _written(wanted: RecordFormat, rows: Sequence[Row]) -> bytes:
         return "".join(f"{text}{wanted.separator}" for text in shown).encode()
     lines: list[Iterable[Any]] = [row.values() for row in rows]
     if wanted.header and rows:
-        lines.insert(0, list(max(rows, key=lambda row: len(row))))
+        longest: Row = max(rows, key=lambda row: len(row))
+        lines.insert(0, list(longest))
     return "".join(
         wanted.delimiter.join(_field(wanted, value) for value in line) + wanted.separator
         for line in lines
