@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,17 @@ def test_checksum_is_the_catalogued_one(compute: object) -> None:
 def test_checksum_goes_on(first: bytes, second: bytes) -> None:
     """The checksum of two parts, one after the other, is that of the whole."""
     assert by_tables(second, by_tables(first)) == by_tables(first + second)
+
+
+@pytest.mark.parametrize("size", [512 * 32 - 1, 512 * 32, 512 * 40 + 3])
+def test_checksum_of_large_data(size: int) -> None:
+    """What is computed in lanes is the same as in small pieces, whatever comes before."""
+    data = random.Random(size).randbytes(size)
+    value = 7
+    for start in range(0, size, 1000):
+        value = by_tables(data[start : start + 1000], value)
+
+    assert by_tables(data, 7) == value
 
 
 @given(st.binary(max_size=300))
