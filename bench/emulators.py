@@ -1,4 +1,4 @@
-"""The emulators: their start, requests a second, memory of an object, and the pytest plugin.
+"""The emulators: their start, requests, memory, and the pytest plugin.
 
 The server is the command itself in a process of its own. Its CPU time is told beside the time on
 the wall: a client and whatever else runs on the machine take time too.
@@ -53,7 +53,7 @@ def run(*, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
             "memory": _memory(kind, 20_000 if quick else 200_000),
         }
     say("emulators: the pytest plugin")
-    result["plugin"] = _plugin(5 if quick else 31)
+    result["plugin"] = _plugin(5 if quick else 11)
     return result
 
 
@@ -92,7 +92,7 @@ def _await_answer(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _starts(kind: str, rounds: int) -> Mapping[str, float]:
-    """Return the median time from the start of the process to its first answer."""
+    """Return the median time from the start to the first answer."""
     walls, cpus = [], []
     for _ in range(rounds + 1):
         begin = time.perf_counter()
@@ -187,7 +187,7 @@ class _Client:
         self._socket.sendall(data)
 
     def read(self, count: int) -> None:
-        """Read the answers. Raises ``RuntimeError`` if one has another status than expected."""
+        """Read the answers. Raises ``RuntimeError`` for another status."""
         for _ in range(count):
             line = self._file.readline()
             if line.split(b" ")[1] != self._operation.status:
@@ -227,7 +227,7 @@ def _send_all(port: int, operation: Operation, count: int) -> float:
 
 
 def _requests(kind: str, count: int) -> Mapping[str, Mapping[str, float]]:
-    """Return the rates of each operation, on the wall and by CPU second of the server."""
+    """Return the rates of each operation, by the wall and by CPU seconds."""
     found = {}
     with _serving(kind) as (port, pid):
         for name, operation in OPERATIONS[kind].items():
@@ -247,7 +247,7 @@ def _requests(kind: str, count: int) -> Mapping[str, Mapping[str, float]]:
 
 
 def _memory(kind: str, count: int) -> Mapping[str, float]:
-    """Return the growth of the server's resident memory by each object with seven bytes."""
+    """Return the growth of the server's resident memory by each object."""
     operation = next(iter(OPERATIONS[kind].values()))
     with _serving(kind) as (port, pid):
         _send_all(port, operation, 2_000)  # what is made once
@@ -274,7 +274,7 @@ print((time.process_time() - begin) * 1000)
 
 
 def _plugin(rounds: int) -> Mapping[str, float]:
-    """Return CPU milliseconds that the plugin adds to a run of pytest with one test.
+    """Return the CPU milliseconds that the plugin takes.
 
     A run varies by more than that, so what loading it takes is measured alone, too.
     """

@@ -60,9 +60,10 @@ def _one_by_one(data: bytes, value: int) -> int:
 
 
 def _side_by_side(data: bytes, lanes: int, first: int) -> Iterable[int]:
-    """Return the states after each lane; the first lane begins with ``first``, the others with 0.
+    """Return the state after each lane.
 
-    The states are kept byte by byte: a number has the same byte of all of them.
+    The first lane begins with ``first``, the others with 0. The states are kept byte by byte: a
+    number has the same byte of all of them.
     """
     whole, translations = lanes * _LANE, _translations()
     state = [first >> 8 * place & 0xFF for place in range(LENGTH)]
