@@ -18,12 +18,9 @@ def test_features_of_adls(adls_emulator_thread: EmulatorThread) -> None:
 
 
 def test_features_of_gcs(gcs_server: GcsEmulatorThread) -> None:
-    """All but the XML API, ACLs, HMAC keys and notifications, which are not found."""
+    """All but ACLs, which are refused."""
     found = table(GOOGLE, Google(gcs_server.endpoint))
 
     assert {name for name, there, _ in found if not there} == {
         "ACLs",
-        "HMAC keys",
-        "XML API",
-        "notifications",
     }
