@@ -196,6 +196,8 @@ class Traits:
         longest_path: maximum length of a path in bytes of UTF-8; 0 if only names are limited.
         workers: recommended number of requests in flight.
         account: the name of what shares one limit on requests; empty if nothing does.
+        unlimited: the service has no limit on the rate of requests: it is asked as fast as it
+            responds, until it refuses.
         ramp: limit on the growth of the request rate; ``None`` for no limit.
         name_interval: minimum number of seconds between two changes of one name.
         costs: method -> number of requests that one call sends, if not one.
@@ -236,6 +238,7 @@ class Traits:
     longest_path: int = 0
     workers: int = 64
     account: str = ""
+    unlimited: bool = False
     ramp: Ramp | None = None
     name_interval: float = 0.0
     costs: Mapping[str, int] = field(default_factory=dict)

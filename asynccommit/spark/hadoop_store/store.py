@@ -24,6 +24,8 @@ from asynccommit.stores.hdfs.zones import QuotaUse, about_zone, not_common, refu
 
 _Infos = list[Info]  # in the class, the name "list" is the method
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
+# Filesystems of a cluster, which have no limit on the rate of requests as accounts have.
+_CLUSTERS = ("hdfs://", "viewfs://", "webhdfs://", "swebhdfs://", "ofs://", "o3fs://")
 _LONGEST = 8000  # the NameNode counts characters
 _WORKERS = 64
 _BATCH = 64  # renames of one thread of the JVM, one after another
@@ -88,6 +90,7 @@ class HadoopStore:
             longest_path=_LONGEST,
             workers=_WORKERS,
             account=facts.name,
+            unlimited=facts.name.startswith(_CLUSTERS),
             costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
         )
 

@@ -84,6 +84,7 @@ class HdfsStore:
             longest_path=_LONGEST,
             workers=settings.workers,
             account=settings.name,
+            unlimited=True,
             costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
         )
 

@@ -82,7 +82,7 @@ class Adaptive:
     def rate(self) -> float:
         """Requests a second that the account is asked at now; 0 before the first.
 
-        Where it counts reads apart, the rate of all else.
+        Infinite for a service that has no limit. Where it counts reads apart, the rate of all else.
         """
         return self._limiter.quotas[WRITES].pace.rate if self._limiter else 0.0
 
@@ -130,7 +130,12 @@ class Adaptive:
     def _join(self) -> Limiter:
         loop = asyncio.get_running_loop()
         name, self._ramp = self._traits.account, self._ask_ramp()
-        limiter = shared(Limiter, name, lambda: Limiter(loop, kept(Growths, name, Growths)))
+        unlimited = self._traits.unlimited
+        limiter = shared(
+            Limiter,
+            name,
+            lambda: Limiter(loop, kept(Growths, name, Growths), unlimited=unlimited),
+        )
         limiter.join(self, self.ceilings, self._ramp)
         self._limiter = limiter
         return limiter

@@ -5,7 +5,8 @@ then falls a little: additive increase, multiplicative decrease. Responses are c
 a tenth of a second; ``Pace.step`` evaluates one after the other by plain arithmetic.
 
 * It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
-  first window with many refusals.
+  first window with many refusals. A service without a limit begins without a rate; the first such
+  window then sets it to what was sent.
 * A window with refusals takes a twentieth off the rate, or all that was refused if that is more and
   no accident: so it follows a limit that falls far within some windows. A deep fall is soon
   reversed on trial, since it may have been temporary.
@@ -34,6 +35,7 @@ COMMON = 700.0  # requests a second from which the gain is the same for all
 _DOUBLING = 0.5  # seconds in which the rate doubles at the beginning
 _CUBE = 1.5  # requests a second after a second, and eight times as much after two
 _FALL = 0.95
+_SHORTEST = 0.1  # seconds over which a rate can be told
 _DEEPEST = 0.3  # what one window leaves of the rate at least
 _RETURN = 2.0  # seconds in which most of a deep fall is taken back, if nothing is refused
 _ENOUGH = 20  # requests from which it can be told how much of a rate was used
@@ -91,13 +93,17 @@ class Window:
 class Pace:
     """The rate to ask at, in requests a second, as ``rate``.
 
+    Args:
+        most: the rate is never above this.
+        unlimited: begin without a rate.
+
     Attributes:
         most: the rate is never above this. What was found out before stays known.
     """
 
-    def __init__(self, most: float = math.inf) -> None:
+    def __init__(self, most: float = math.inf, *, unlimited: bool = False) -> None:
         self.most = most
-        self._found = START
+        self._found = math.inf if unlimited else START
         self._starting = True
         self._base = self._depth = self._gain = self._risen = 0.0
         self._row = 0.0
@@ -129,7 +135,7 @@ class Pace:
         if self._check is not None:
             return self._checked(window, self._check)
         # What is held by a ceiling does not seek any more.
-        seeks = self._starting and self._found < self.most
+        seeks = self._starting and (self._found < self.most or self.rate == math.inf)
         if not window.is_over(_MANY if seeks else self.expected):
             self._row *= _FORGET
             self._rise(window.bound)
@@ -154,6 +160,8 @@ class Pace:
         self._found = min(self.most, max(self._found, rate))
 
     def _fall(self, window: Window) -> None:
+        if self.rate == math.inf:
+            self._found = max(window.sent, window.answers) / max(window.seconds, _SHORTEST)
         factor = 1.0
         if window.sent >= _ENOUGH and window.bound < window.seconds / 2:
             factor = min(1.0, window.sent / (window.seconds * self.rate))

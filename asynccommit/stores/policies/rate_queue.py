@@ -86,11 +86,18 @@ class Limiter:
     Args:
         loop: whose clock and timers it uses.
         growths: what the ramp of the account, if it has one, allows by now.
+        unlimited: begin without a rate.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, growths: Growths | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        growths: Growths | None = None,
+        *,
+        unlimited: bool = False,
+    ) -> None:
         now = loop.time()
-        quota = Quota(now)
+        quota = Quota(now, unlimited=unlimited)
         self.quotas = (quota, quota, quota)
         self._parts = [quota]
         self._growths = growths or Growths()

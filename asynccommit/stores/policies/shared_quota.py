@@ -115,8 +115,8 @@ class Quota:
         "short",
     )
 
-    def __init__(self, now: float) -> None:
-        self.pace = Pace()
+    def __init__(self, now: float, *, unlimited: bool = False) -> None:
+        self.pace = Pace(unlimited=unlimited)
         self.bucket = TokenBucket(self.pace.rate, now, _OPENING)
         self.most = math.inf
         self.growth: RampState | None = None

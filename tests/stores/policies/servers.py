@@ -70,9 +70,12 @@ class Server:
 class Client:
     """Asks a server as fast as its policy lets it, with many requests at a time."""
 
-    def __init__(self, server: Server, account: str = "account", **options: Any) -> None:
+    def __init__(
+        self, server: Server, account: str = "account", *, unlimited: bool = False, **options: Any
+    ) -> None:
         self.taken: list[float] = []
-        self.policy = Adaptive(Traits("server", account=account), **options)
+        traits = Traits("server", account=account, unlimited=unlimited)
+        self.policy = Adaptive(traits, **options)
         self._server = server
 
     async def run(self, seconds: float, workers: int) -> None:

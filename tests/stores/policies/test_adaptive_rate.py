@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 
 import pytest
 
@@ -20,7 +21,7 @@ from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.funnel import Op
 from asynccommit.stores.policies.rate_queue import Ceilings
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.stores.policies.servers import Client, Server, share, together
+from tests.stores.policies.servers import LATENCY, Client, Server, share, together
 from tests.support.stack import Answers, delete, head, put, rename
 
 
@@ -100,6 +101,25 @@ def test_refusals_without_a_reason_do_not_stop_everything() -> None:
     server = Server(2000, noise=0.01)
     run_virtual(Client(server).run(25, 100))
     assert share(server.taken, 5, 25) > 0.85 * 2000
+
+
+def test_a_service_without_a_limit_is_asked_as_fast_as_it_responds() -> None:
+    """No request waits for the rate, from the first one on."""
+    server = Server(1e9)
+    client = Client(server, unlimited=True)
+    run_virtual(client.run(1, 200))
+    assert share(server.taken, 0, 1) > 0.9 * 200 / LATENCY
+    assert client.policy.waited["rate"] == 0.0
+    assert client.policy.rate == math.inf
+
+
+def test_a_service_that_begins_to_refuse_is_asked_at_what_it_takes() -> None:
+    """Its refusals set a rate, which then follows the limit."""
+    server = Server(2000)
+    client = Client(server, unlimited=True)
+    run_virtual(client.run(12, 200))
+    assert share(server.taken, 6, 12) > 0.9 * 2000
+    assert server.refusals(6, 12) < 0.05
 
 
 def test_a_ceiling_holds() -> None:

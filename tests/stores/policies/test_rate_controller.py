@@ -43,6 +43,39 @@ def test_it_begins_as_hadoop_does_and_doubles_twice_a_second() -> None:
     assert pace.rate == pytest.approx(4000)
 
 
+def test_a_service_without_a_limit_has_no_rate_until_it_refuses() -> None:
+    """The first window with many refusals sets the rate to what was sent, less the refusals."""
+    pace = Pace(unlimited=True)
+    assert pace.rate == math.inf
+    pace.step(quiet(20_000))
+    assert pace.rate == math.inf
+
+    assert pace.step(refused(20_000, 0.3))
+    assert 0.6 * 20_000 < pace.rate < 0.8 * 20_000
+    for _ in range(20):
+        pace.step(quiet(pace.rate))
+    assert pace.rate > 0.85 * 20_000
+
+
+def test_a_service_that_refuses_everything_is_asked_slowly_and_then_faster() -> None:
+    """As in a failover: the rate falls below what was sent, and doubles twice a second again."""
+    pace = Pace(unlimited=True)
+    pace.step(refused(1000, 1.0))
+    fallen = pace.rate
+    assert FLOOR <= fallen <= 500
+    for _ in range(10):
+        pace.step(quiet(fallen))
+    assert pace.rate == pytest.approx(4 * fallen)
+
+
+def test_a_ceiling_holds_without_a_limit() -> None:
+    """A rate that the user sets counts, and refusals lower it."""
+    pace = Pace(800, unlimited=True)
+    assert pace.rate == 800
+    pace.step(refused(800, 0.5))
+    assert pace.rate < 800
+
+
 def test_a_rate_that_nobody_uses_does_not_rise() -> None:
     """Time in which no request waited says nothing of a higher rate."""
     pace = Pace()
