@@ -73,6 +73,21 @@ async def test_write_is_settled(
 
 
 @LOSSES
+@pytest.mark.parametrize("method", [b"complete", b"recoverLease", b"getContentSummary"])
+async def test_file_is_closed_although_responses_are_lost(
+    hdfs: MiniHdfs, proxy: LossyProxy, store: Wrapped, root: str, times: int, method: bytes
+) -> None:
+    """What is lost of the requests that close a file is asked for again."""
+    proxy.lose(method, times)
+
+    await store.put(f"{root}/a", b"data")
+
+    assert proxy.lost >= 1
+    assert hdfs.read(f"{root}/a") == b"data"
+    assert hdfs.filesystem.isFileClosed(hdfs.path(f"{root}/a"))
+
+
+@LOSSES
 async def test_write_does_not_pass_for_anothers(
     hdfs: MiniHdfs, proxy: LossyProxy, store: Wrapped, root: str, times: int
 ) -> None:

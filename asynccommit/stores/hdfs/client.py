@@ -6,7 +6,8 @@ import asyncio
 import ctypes
 import os
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -28,6 +29,8 @@ BATCH = 32
 
 _QUICK = 64  # threads for requests to the NameNode
 _SLOW = 16  # threads for contents and listings
+_PAUSES = (0.002, 0.003, 0.005, 0.005, 0.01, 0.01, 0.02, 0.04, 0.1, 0.2)
+"""Seconds between two looks at a file that is being closed."""
 _PATIENCE = 10  # times the timeout of a request to the NameNode
 _KEPT: dict[Hashable, Any] = {}
 # What ends a task or the process, and is no error of the library.
@@ -52,6 +55,17 @@ class HdfsRequests(Protocol):
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
         """Rename files one after another, as long as none fails."""
+        ...
+
+    def close(self, client: Any, writer: Any, path: str, size: int) -> None:
+        """Close a new file, in a function of ``work``.
+
+        Args:
+            client: the blocking client.
+            writer: wrote the file.
+            path: the file, which nobody else knows.
+            size: number of bytes that were written.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -89,6 +103,7 @@ class HdfsClient:
         threads = partial(ThreadPoolExecutor, thread_name_prefix="asynccommit-hdfs")
         self._quick = threads(min(settings.workers, _QUICK))
         self._slow = threads(_SLOW)
+        self._closing = threads(_SLOW)
 
     async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
         """Return the response to one request to the NameNode.
@@ -118,6 +133,26 @@ class HdfsClient:
             return done, None
         return done, translate(request._replace(path=pairs[done][0]), error)
 
+    def close(self, client: Any, writer: Any, path: str, size: int) -> None:
+        """Close a new file as soon as the NameNode lets it be closed.
+
+        The library asks at once, which is usually before the DataNode has reported the block, and
+        again only after half a second. Once the block is reported, a recovery of the lease closes
+        the file. The second request of the library then finds it closed, in a thread of its own.
+        """
+        status = client.get_file_info(path)
+        if not 0 < size < (status.blocksize or 0):  # no block to wait for, or more than one
+            writer.close()
+            return
+        closing = self._closing.submit(writer.close)
+        spent = size * (status.replication or 0)
+        for pause in _PAUSES:
+            if wait_for([closing], pause).done or _is_closed(client, path, spent):
+                break
+        else:
+            closing.result()
+        _raise_from(closing)
+
     async def _run(
         self,
         threads: ThreadPoolExecutor,
@@ -138,6 +173,32 @@ class HdfsClient:
         """Let the threads end; a call under way is not waited for."""
         self._quick.shutdown(wait=False, cancel_futures=True)
         self._slow.shutdown(wait=False, cancel_futures=True)
+        self._closing.shutdown(wait=False)
+
+
+def _is_closed(client: Any, path: str, spent: int) -> bool:
+    """Close a file whose only block is complete; return whether it is closed.
+
+    A block takes as much of the quota as it may grow to, until the writer has told the NameNode the
+    length and the DataNode has reported the block. Before, a recovery of the lease would begin a
+    recovery of the block, which takes seconds.
+
+    Args:
+        client: the blocking client.
+        path: the file.
+        spent: bytes that all replicas of its content take.
+    """
+    try:
+        complete = client.get_content_summary(path).space_consumed == spent
+        return complete and bool(client.recover_lease(path))
+    except (RuntimeError, OSError):  # then the library closes it
+        return False
+
+
+def _raise_from(closing: Future[None]) -> None:
+    """Raise the error of a close that has ended."""
+    if closing.done():
+        closing.result()
 
 
 def _renamed(pairs: Sequence[Move]) -> Callable[[Any], tuple[int, BaseException | None]]:

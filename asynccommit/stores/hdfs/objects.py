@@ -75,7 +75,7 @@ class HdfsObjects:
         self,
         request: HdfsRequest,
         dest: str,
-        write: Callable[[Any, Any], object],
+        write: Callable[[Any, Any], int],
         token: str | None = None,
     ) -> Info:
         """Write a file aside, rename it to ``dest`` and return its facts.
@@ -83,7 +83,7 @@ class HdfsObjects:
         Args:
             request: the rename, for judging its response.
             dest: the destination.
-            write: writes the content, with a blocking client and its writer.
+            write: writes the content, with a blocking client and its writer; returns the length.
             token: marks the file for ``head`` if the outcome is unknown.
         """
         temp = self._beside(dest)
@@ -93,8 +93,7 @@ class HdfsObjects:
                 permission=self._file, overwrite=False, create_parent=False
             )
             writer = client.create(temp, options)
-            write(client, writer)
-            writer.close()
+            self._client.close(client, writer, temp, write(client, writer))
             return client.get_file_info(temp)
 
         try:
@@ -235,15 +234,15 @@ def content_of(client: Any, path: str, limit: int) -> bytes:
     return bytes(reader.read(size)) if size else b""
 
 
-def copy_of(source: str) -> Callable[[Any, Any], None]:
+def copy_of(source: str) -> Callable[[Any, Any], int]:
     """Return what copies a file to a writer, in pieces."""
 
-    def copied(client: Any, writer: Any) -> None:
+    def copied(client: Any, writer: Any) -> int:
         try:
             reader = client.read(source)
         except Exception as error:
             raise translate(HdfsRequest("copy", source), error) from error
-        left = len(reader)
+        left = size = len(reader)
         while left > 0:
             piece = reader.read(min(left, _PIECE))
             if not piece:
@@ -251,17 +250,19 @@ def copy_of(source: str) -> Callable[[Any, Any], None]:
             writer.write(piece)
             left -= len(piece)
         make_durable(writer)
+        return size
 
     return copied
 
 
-def content(data: bytes) -> Callable[[Any, Any], None]:
+def content(data: bytes) -> Callable[[Any, Any], int]:
     """Return what writes ``data`` to a writer."""
 
-    def written(client: Any, writer: Any) -> None:
+    def written(client: Any, writer: Any) -> int:
         if data:
             writer.write(data)
             make_durable(writer)
+        return len(data)
 
     return written
 

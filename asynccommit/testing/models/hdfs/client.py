@@ -81,6 +81,10 @@ class SimHdfsClient(Sender):
                 return done, error
         return len(pairs), None
 
+    def close(self, client: Any, writer: Any, path: str, size: int) -> None:
+        """See ``HdfsClient.close``."""
+        writer.close()
+
 
 class MortalHdfsClient(MortalSender, SimHdfsClient):
     """The same for a process that can die at each request.
