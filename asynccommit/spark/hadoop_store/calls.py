@@ -27,7 +27,7 @@ class FileCalls(Protocol):
         """Begin calls; a turn that was submitted before does nothing."""
         ...
 
-    def ended(self, turn: int, patience: int) -> bytes:
+    def ended(self, turn: int, patience: int) -> str:
         """Return the results that are there, or wait for one."""
         ...
 
@@ -112,11 +112,11 @@ class JavaCalls:
         taken = self._running().run_in_executor(self._threads, self._ended, self._answered)
         taken.add_done_callback(self._taken)
 
-    def _ended(self, turn: int) -> bytes:
+    def _ended(self, turn: int) -> str:
         assert self._calls is not None  # a submission has connected
-        return bytes(self._calls.ended(turn, _PATIENCE))
+        return self._calls.ended(turn, _PATIENCE)
 
-    def _taken(self, taken: asyncio.Future[bytes]) -> None:
+    def _taken(self, taken: asyncio.Future[str]) -> None:
         if taken.cancelled():
             return
         if (error := taken.exception()) is not None:

@@ -29,7 +29,7 @@ public final class FileCalls {
   private final Object answering = new Object();
   private long submitted = 0;
   private long answered = 0;
-  private byte[] answer = null;
+  private String answer = null;
 
   FileCalls(FileSystem fs) {
     this.work = new FileWork(fs);
@@ -53,12 +53,12 @@ public final class FileCalls {
 
   /**
    * Returns the calls that have ended: a JSON array of arrays of a number, and a result, or null, the
-   * name of an exception's class and its message.
+   * name of an exception's class and its message. As a text: Py4J takes bytes apart one by one.
    *
    * @param turn counts up; a request that is sent again has the same answer
    * @param patience milliseconds to wait for the first one
    */
-  public byte[] ended(long turn, long patience) throws IOException, InterruptedException {
+  public String ended(long turn, long patience) throws IOException, InterruptedException {
     synchronized (answering) {
       if (turn > answered) {
         List results = new ArrayList();
@@ -67,7 +67,7 @@ public final class FileCalls {
           results.add(first);
           done.drainTo(results, MOST);
         }
-        answer = mapper.writeValueAsBytes(results);
+        answer = mapper.writeValueAsString(results);
         answered = turn;
       }
       return answer;
