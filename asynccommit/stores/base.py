@@ -187,8 +187,8 @@ class Traits:
         put_tokens: the store remembers tokens of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         probes: renames may fail for reasons that listings do not show, and ``probe`` finds these.
-        zones: a directory may be of a zone that no rename enters, or have a quota, and ``probe``
-            tells.
+        zones: a directory may be of a zone that no rename enters, which ``probe`` tells, or have
+            a quota, which ``quotas`` tells.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
         durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
@@ -415,8 +415,8 @@ class BulkStore(Store, Protocol):
 class ProbingStore(Store, Protocol):
     """A store whose renames depend on facts that listings lack.
 
-    Such facts are mounts, attributes and layers of the filesystem (``Traits.probes``), or zones and
-    quotas of directories (``Traits.zones``).
+    Such facts are mounts, attributes and layers of the filesystem (``Traits.probes``), or zones of
+    directories (``Traits.zones``).
     """
 
     async def probe(self, path: str, place: str) -> None:
@@ -424,6 +424,36 @@ class ProbingStore(Store, Protocol):
 
         Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
         reason why the store would refuse.
+        """
+        ...
+
+
+class QuotaUse(NamedTuple):
+    """The quotas of a directory, and what is used of them.
+
+    Attributes:
+        names: maximum number of files and directories; ``None`` for no quota.
+        named: those that are there, the directory itself included.
+        space: maximum number of bytes of all replicas; ``None`` for no quota.
+        spent: those that are used.
+    """
+
+    names: int | None
+    named: int
+    space: int | None
+    spent: int
+
+
+class QuotaStore(ProbingStore, Protocol):
+    """A store whose directories may have quotas: ``Traits.zones``.
+
+    A rename inside of such a directory uses nothing of its quotas, one into it does.
+    """
+
+    async def quotas(self, path: str) -> QuotaUse:
+        """Return the quotas of a directory and their use; of a file, what it uses.
+
+        The service may have to look at everything below. Raises ``NotFoundError``.
         """
         ...
 

@@ -15,6 +15,7 @@ from asynccommit.commit.by_rename.concurrent_jobs import look_before_listing
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.movability import refuse_unfit, refuse_unmovable
 from asynccommit.commit.by_rename.plan import Aside, Plan
+from asynccommit.commit.by_rename.quotas import refuse_over_quota
 from asynccommit.commit.by_rename.sources import check_sources
 from asynccommit.commit.by_rename.unfit_sources import refuse_repeated, refuse_unfit_sources
 from asynccommit.commit.by_rename.write_modes import as_files, find_targets, plan_replacement
@@ -100,6 +101,7 @@ async def preflight(
             await refuse_unfit_sources(run, loaded, survey.volume, adopt=adopt)
         await refuse_unmovable(run, plan)
         await refuse_zones(run, survey.outside)
+        await refuse_over_quota(run, plan, {*survey.outside, *survey.there})
         # What is moved aside is not to be missed for files that are not there.
         replaces = bool(plan.replaced) and not run.store.traits.fences
         if (run.options.check_sources or replaces) and not adopt:

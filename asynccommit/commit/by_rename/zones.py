@@ -13,7 +13,7 @@ from asynccommit.stores.base import ProbingStore
 
 
 async def refuse_zones(run: CommitContext, places: Iterable[str]) -> None:
-    """Refuse places that are of another zone, or whose quota is used up.
+    """Refuse places that are of another zone.
 
     Below the destination no check is needed: the job's own directory is there as well. Raises
     ``RejectedError`` or ``DeniedError`` with the reason.

@@ -17,10 +17,10 @@ from asynccommit.errors import (
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.spark.hadoop_store.calls import FileCalls, JavaCalls
 from asynccommit.spark.hadoop_store.errors import translate
-from asynccommit.stores.base import Info, Kind, Move, Page, Renamed, Traits
+from asynccommit.stores.base import Info, Kind, Move, Page, QuotaUse, Renamed, Traits
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE, is_temporary
 from asynccommit.stores.hdfs.errors import HdfsRequest
-from asynccommit.stores.hdfs.zones import QuotaUse, about_zone, not_common, refuse_used_up
+from asynccommit.stores.hdfs.zones import about_zone, quota_use
 
 _Infos = list[Info]  # in the class, the name "list" is the method
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
@@ -171,9 +171,10 @@ class HadoopStore:
             await self._calls.ask(request, "try_rename", temp, landed)
         except RejectedError as error:
             raise about_zone(place, error) from error
-        for above in not_common(path, place):
-            use = await self._calls.ask(HdfsRequest("probe", above), "quotas", above)
-            refuse_used_up(above, QuotaUse(*use))
+
+    async def quotas(self, path: str) -> QuotaUse:
+        """See ``QuotaStore.quotas``; the NameNode knows the use of a directory with a quota."""
+        return quota_use(*await self._ask(HdfsRequest("quotas", path)))
 
     async def mkdir(self, path: str) -> None:
         await self._ask(HdfsRequest("mkdir", path, writes=True, group=True))

@@ -14,13 +14,13 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
+from asynccommit.stores.base import Info, Move, Page, QuotaUse, Renamed, Traits
 from asynccommit.stores.filesystem_names import is_temporary
 from asynccommit.stores.hdfs.client import BATCH, HdfsClient, HdfsRequests
 from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.objects import HdfsObjects, content, content_of, copy_of, info_of
 from asynccommit.stores.hdfs.options import read_settings
-from asynccommit.stores.hdfs.zones import QuotaUse, not_common, refuse_used_up
+from asynccommit.stores.hdfs.zones import quota_use
 from asynccommit.stores.urls import Address
 
 _Infos = list[Info]  # in the class, the name "list" is the method
@@ -159,15 +159,13 @@ class HdfsStore:
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``; the directory ``path`` stays where it is."""
         await self._files.try_rename(path, place)
-        for above in not_common(path, place):
-            request = HdfsRequest("probe", above)
-            found = await self._client.work(
-                request,
-                lambda c, at=above: c.get_content_summary(at),  # type: ignore[misc]
-            )
-            named = found.file_count + found.directory_count
-            use = QuotaUse(found.quota, named, found.space_quota, found.space_consumed)
-            refuse_used_up(above, use)
+
+    async def quotas(self, path: str) -> QuotaUse:
+        """See ``QuotaStore.quotas``; the NameNode counts everything below."""
+        request = HdfsRequest("quotas", path)
+        found = await self._client.work(request, lambda c: c.get_content_summary(path))
+        named = found.file_count + found.directory_count
+        return quota_use(found.quota, named, found.space_quota, found.space_consumed)
 
     async def mkdir(self, path: str) -> None:
         await self._files.mkdirs(HdfsRequest("mkdir", path, writes=True), path)

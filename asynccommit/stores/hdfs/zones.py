@@ -1,47 +1,21 @@
-"""Borders that a rename on HDFS cannot cross: encryption zones and quotas."""
+"""Borders that a rename on HDFS cannot cross, and quotas as its clients show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from asynccommit.errors import RejectedError, StoreError
+from asynccommit.stores.base import QuotaUse
 
 _UNLIMITED = 1 << 62
 _ZONE = "encryption zone"
 
 
-class QuotaUse(NamedTuple):
-    """The quotas of a directory, and what is used of them.
-
-    Attributes:
-        names: maximum number of files and directories; negative or huge for none.
-        named: those that are there, the directory itself included.
-        space: maximum number of bytes of all replicas; negative or huge for none.
-        spent: those that are used.
-    """
-
-    names: int
-    named: int
-    space: int
-    spent: int
+def quota_use(names: int, named: int, space: int, spent: int) -> QuotaUse:
+    """Return quotas and their use; a client shows no quota as a negative or a huge number."""
+    return QuotaUse(_limit(names), named, _limit(space), spent)
 
 
-def not_common(path: str, place: str) -> Iterator[str]:
-    """Yield ``place`` and what is above it and not above ``path``."""
-    while place and place != "/" and not f"{path}/".startswith(f"{place}/"):
-        yield place
-        place = place.rpartition("/")[0]
-
-
-def refuse_used_up(place: str, use: QuotaUse) -> None:
-    """Raise ``RejectedError`` if nothing more fits into a directory."""
-    if 0 <= use.names < _UNLIMITED and use.named >= use.names:
-        text = f"the quota of {use.names} names is used up: raise it with hdfs dfsadmin -setQuota"
-        raise RejectedError("rename", place, text)
-    if 0 <= use.space < _UNLIMITED and use.spent >= use.space:
-        text = f"the quota of {use.space} bytes is used up: raise it with hdfs dfsadmin"
-        raise RejectedError("rename", place, f"{text} -setSpaceQuota")
+def _limit(quota: int) -> int | None:
+    return quota if 0 <= quota < _UNLIMITED else None
 
 
 def about_zone(place: str, error: StoreError) -> StoreError:

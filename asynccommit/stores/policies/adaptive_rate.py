@@ -24,6 +24,7 @@ _KINDS = {
     "list_tree": READS,
     "get": READS,
     "get_tagged": READS,
+    "quotas": READS,
     "completed": READS,
     "list_uploads": READS,
     "list_parts": READS,

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from asynccommit.errors import StoreError
-from asynccommit.stores.base import Info, Move, Page, Renamed, Store, Traits
+from asynccommit.stores.base import Info, Move, Page, QuotaUse, Renamed, Store, Traits
 from asynccommit.stores.grant import Pins, check_grant
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("get_tagged", "list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
+    *("get_tagged", "list_tree", "delete_many", "rename_many", "probe", "quotas", "mkdir_new"),
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
@@ -104,7 +104,7 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``,
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``, ``QuotaStore``,
     ``MultipartStore`` or ``StreamingStore`` where ``store`` is one.
 
     Attributes:
@@ -184,6 +184,11 @@ class Wrapped:
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``."""
         await self._call(Op("probe", (path, place), False, True))
+
+    async def quotas(self, path: str) -> QuotaUse:
+        """See ``QuotaStore.quotas``."""
+        use: QuotaUse = await self._call(Op("quotas", (path,), False, True))
+        return use
 
     async def create_upload(self, path: str, *, token: str | None = None) -> str:
         """See ``MultipartStore.create_upload``."""
