@@ -104,22 +104,37 @@ def start_mini_hdfs(
 
     With ``pair`` there are two NameNodes, of which the first one is active.
     """
+    with (
+        Hadoop.start("-cp", class_path(), *options) as hadoop,
+        running_cluster(hadoop, folder, pair=pair, conf=conf) as cluster,
+    ):
+        yield cluster
+
+
+def class_path(*more: str) -> str:
+    """Return the class path of the servers, of Hadoop's client, and of our classes."""
     ours = compiled_jar(installed_spark())
-    classpath = os.pathsep.join((str(minicluster_jar()), ours, str(jars())))
-    with Hadoop.start("-cp", classpath, *options) as hadoop:
-        builder = hadoop.new(
-            f"{_HDFS}.MiniDFSCluster.Builder",
-            hadoop.configuration(conf),
-            hadoop.new("java.io.File", str(folder)),
-        )
-        if pair:
-            builder.nnTopology(hadoop.java(f"{_HDFS}.MiniDFSNNTopology").simpleHATopology())
-        with hadoop.errors():
-            cluster = builder.numDataNodes(1).build()
-            try:
-                cluster.waitActive()
-                if pair:
-                    cluster.transitionToActive(0)
-                yield MiniHdfs(hadoop, cluster)
-            finally:
-                cluster.shutdown(True)
+    return os.pathsep.join((str(minicluster_jar()), ours, *more, str(jars())))
+
+
+@contextmanager
+def running_cluster(
+    hadoop: Hadoop, folder: Path, *, pair: bool = False, conf: Mapping[str, str] | None = None
+) -> Iterator[MiniHdfs]:
+    """Run a cluster in a JVM that runs already; see ``start_mini_hdfs``."""
+    builder = hadoop.new(
+        f"{_HDFS}.MiniDFSCluster.Builder",
+        hadoop.configuration(conf),
+        hadoop.new("java.io.File", str(folder)),
+    )
+    if pair:
+        builder.nnTopology(hadoop.java(f"{_HDFS}.MiniDFSNNTopology").simpleHATopology())
+    with hadoop.errors():
+        cluster = builder.numDataNodes(1).build()
+        try:
+            cluster.waitActive()
+            if pair:
+                cluster.transitionToActive(0)
+            yield MiniHdfs(hadoop, cluster)
+        finally:
+            cluster.shutdown(True)
