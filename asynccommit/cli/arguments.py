@@ -16,6 +16,7 @@ import typer
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
 from asynccommit.options.job import Options
+from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.urls import Address, parse_url
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="Destination: a path or a URL.")]
@@ -163,6 +164,19 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
             shown = "" if flag == "-s" else f" {key!r}"  # what stands there may be a secret
             raise OptionError(f"{flag}{shown} has no value: expected {flag} key=value")
         found[key] = value
+    return found
+
+
+def store_options(given: Sequence[str] | None) -> dict[str, str]:
+    """Read the values of ``-s``; start a JVM if the store is to be opened by one.
+
+    Raises ``OptionError``, and ``UnsupportedError`` if no JVM can be started.
+    """
+    found = pairs("-s", given)
+    if found.get(STORE_OPTION, "").strip().lower() == JVM:
+        from asynccommit.spark.shell import start_jvm
+
+        start_jvm()
     return found
 
 

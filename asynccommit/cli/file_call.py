@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import TextIO, TypeVar
 
-from asynccommit.cli.arguments import absolute, pairs
+from asynccommit.cli.arguments import absolute, store_options
 from asynccommit.cli.output import Output
 from asynccommit.cli.signals import resumable
 from asynccommit.commit.meter import OnProgress, Progress
@@ -89,7 +89,7 @@ def read_file_call(
 
     Raises ``OptionError`` and ``UrlError``.
     """
-    return FileCall(absolute(url), pairs("-s", storage), rate, workers, output)
+    return FileCall(absolute(url), store_options(storage), rate, workers, output)
 
 
 def second_place(first: Address, url: str, into: str = "") -> Address:

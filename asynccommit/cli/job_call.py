@@ -9,7 +9,7 @@ from typing import TypeVar
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import destination, pairs, read_options
+from asynccommit.cli.arguments import destination, read_options, store_options
 from asynccommit.cli.confirm import confirm, is_asked
 from asynccommit.cli.find_job import RequestedJob, explained, find
 from asynccommit.cli.output import Exit, Output
@@ -147,5 +147,5 @@ def read_call(
         UrlError: the URL is invalid.
     """
     options = read_options(given[0], output, outside=outside)
-    dest, storage = destination(url), pairs("-s", given[1])
+    dest, storage = destination(url), store_options(given[1])
     return JobCall(tuple(words), dest, options, storage, output, committer)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from asynccommit.cli.arguments import absolute, pairs
+from asynccommit.cli.arguments import absolute, store_options
 from asynccommit.cli.file_call import FileCall, OnBulk
 from asynccommit.cli.output import Output
 from asynccommit.commit.hints import quoted
@@ -97,7 +97,7 @@ class Settling:
         Raises as ``engine.resume`` and ``engine.undo`` do.
         """
         place = absolute(journal)
-        call = FileCall(_store_of(place), pairs("-s", storage), rate, workers, output)
+        call = FileCall(_store_of(place), store_options(storage), rate, workers, output)
         settle = undo if self.resume is None else resume
 
         async def run(store: Wrapped, on_bulk: OnBulk) -> BulkReport:

@@ -17,9 +17,12 @@ from asynccommit.stores.urls import Address
 STORE_OPTION = "asynccommit.store"
 """The storage option that names the store: ``jvm``, or ``native`` for one of this package."""
 
+JVM = "jvm"
+"""The value of that option for a filesystem of this process's JVM."""
+
 Opener = Callable[[Address, Mapping[str, Any]], Store]
 
-_JVM, _NATIVE = "jvm", "native"
+_NATIVE = "native"
 _OPENERS: dict[str, Opener] = {}
 # Scheme -> the module that its store needs, where the JVM can stand in for it.
 _NEEDED = {"hdfs": "hdfs_native", "viewfs": "hdfs_native"}
@@ -43,14 +46,15 @@ def opener_for(address: Address, options: Mapping[str, Any], known: bool) -> Ope
         UnsupportedError: the option asks for a JVM, and this process has none.
     """
     name = str(options.get(STORE_OPTION) or "").strip().lower()
-    if name not in ("", _JVM, _NATIVE):
+    if name not in ("", JVM, _NATIVE):
         raise OptionError(f"{STORE_OPTION} is {name[:100]!r}: expected jvm or native")
-    opener = _OPENERS.get(_JVM)
-    if name == _JVM and opener is None:
+    opener = _OPENERS.get(JVM)
+    if name == JVM and opener is None:
         raise UnsupportedError(
             f"{STORE_OPTION} is jvm, and this process has no Spark session: call "
-            "asynccommit.spark.configure(spark) first"
+            "asynccommit.spark.configure(spark) first. The command starts a JVM by itself with "
+            f"-s {STORE_OPTION}=jvm"
         )
     needed = _NEEDED.get(address.scheme)
     usable = known and (needed is None or find_spec(needed) is not None)
-    return None if name == _NATIVE or (usable and name != _JVM) else opener
+    return None if name == _NATIVE or (usable and name != JVM) else opener

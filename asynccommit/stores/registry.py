@@ -179,9 +179,10 @@ def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
             raise UnsupportedError(f"{scheme}: {_GONE[scheme]}") from None
         raise UnsupportedError(
             f"no store for {scheme}: URLs; supported schemes: {', '.join(sorted(STORES))}. "
-            f"Mount {scheme}: as a directory and use its path, use the committer of the "
-            f"{scheme}: connector, or, if Hadoop has a class for it, call asynccommit.spark in a "
-            "Spark session."
+            f"If Hadoop has a class for {scheme}:, give the command -s {STORE_OPTION}=jvm, which "
+            "starts a JVM with PySpark, or call asynccommit.spark.status, resume or rollback in a "
+            f"Spark session. Otherwise mount {scheme}: as a directory and use its path, or use the "
+            f"committer of the {scheme}: connector."
         ) from None
     found: Callable[[Address, Mapping[str, Any]], Store] = getattr(import_module(module), name)
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 import pytest
 
 from asynccommit.formats.success import COMMITTER, decode_success
+from tests.crash_real.processes import environment
 from tests.support.mini_hdfs import MiniHdfs
-from tests.support.spark import run_script
+from tests.support.spark import ENVIRONMENT, run_script
 
 pytestmark = [pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -139,6 +142,45 @@ def test_scheme_of_a_hadoop_class_alone(hdfs: MiniHdfs, tmp_path: Path) -> None:
     )
     check_writes(told(tmp_path, WRITES))
     assert hdfs.exists(f"{path}/made/_SUCCESS")
+
+
+def test_shell_resumes_through_a_jvm_of_its_own(hdfs: MiniHdfs, tmp_path: Path) -> None:
+    """The command names the option that starts a JVM, and with it finishes the job."""
+    path = f"/jvm-{next(_numbers)}"
+    hdfs.mkdirs(path)
+    conf = {
+        "spark.hadoop.fs.mine.impl": OVER,
+        "spark.hadoop.fs.viewfs.overload.scheme.target.mine.impl": (
+            "org.apache.hadoop.fs.LocalFileSystem"
+        ),
+        "spark.hadoop.fs.viewfs.mounttable.tables.link./in": hdfs.url + path,
+    }
+    give(tmp_path, "mine://tables/in", **conf)
+    done = run_script(tmp_path, CONFIGURED + KILLED)
+    assert done.returncode == -9, done.stderr[-2000:]
+    (tmp_path / "conf").mkdir()
+    lines = [f"{key} {value}\n" for key, value in conf.items()]
+    (tmp_path / "conf/spark-defaults.conf").write_text("".join(lines))
+
+    code, said = command(tmp_path, "status", "mine://tables/in/killed")
+    assert code != 0
+    assert "-s asynccommit.store=jvm" in said
+
+    jvm = ("-s", "asynccommit.store=jvm")
+    code, said = command(tmp_path, "status", "mine://tables/in/killed", *jvm, "--json")
+    assert code == 0, said
+    assert [job["state"] for job in json.loads(said)["jobs"]] == ["stopped"]
+    code, said = command(tmp_path, "resume", "mine://tables/in/killed", *jvm)
+    assert code == 0, said
+    assert hdfs.exists(f"{path}/killed/_SUCCESS")
+
+
+def command(scratch: Path, *words: str) -> tuple[int, str]:
+    """Run the command from a shell; return its exit code, and its output or its error."""
+    line = [sys.executable, "-m", "asynccommit", *words]
+    env = environment() | ENVIRONMENT | {"SPARK_CONF_DIR": str(scratch / "conf")}
+    done = subprocess.run(line, capture_output=True, text=True, env=env, timeout=120)
+    return done.returncode, done.stdout or done.stderr
 
 
 @pytest.mark.parametrize("scheme", ["viewfs", "mine"])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from asynccommit.cli.arguments import Storage, absolute, pairs, reporting
+from asynccommit.cli.arguments import Storage, absolute, reporting, store_options
 from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.cells import safe
 from asynccommit.inspect.doctor import Check, check_machine, check_place
@@ -36,7 +36,7 @@ def doctor(
     checks = list(check_machine())
     if dest is not None:
         place = absolute(dest)
-        checks += submit(_place(place, pairs("-s", storage_option), write=write))
+        checks += submit(_place(place, store_options(storage_option), write=write))
     sound = all(check.ok is not False for check in checks)
     output.result({"ok": sound, "checks": [check.to_json() for check in checks]}, _table(checks))
     if not sound:

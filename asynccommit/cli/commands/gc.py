@@ -13,10 +13,10 @@ from asynccommit.cli.arguments import (
     Url,
     Yes,
     destination,
-    pairs,
     read_age,
     read_options,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.collect import Collected, collect
@@ -46,7 +46,7 @@ def gc(
     must be resumed first.
     """
     age, dest = read_age(older_than), destination(url)
-    options, storage = read_options(option, output), pairs("-s", storage_option)
+    options, storage = read_options(option, output), store_options(storage_option)
     sweep, result = submit(_sweep(dest, age, options, storage, yes=yes))
     for warning in sweep.warnings:
         output.warn(warning)

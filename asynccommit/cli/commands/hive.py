@@ -12,8 +12,8 @@ from asynccommit.cli.arguments import (
     Url,
     Yes,
     absolute,
-    pairs,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.hive.deduplication import Dedup, Reading, dedup
@@ -78,7 +78,7 @@ def dedup_table(
     --yes is given. Exits with 3, changing nothing, if the rule does not decide.
     """
     reading = Reading(rules, partitions, buckets, format, force)
-    dest, storage = absolute(url), pairs("-s", storage_option)
+    dest, storage = absolute(url), store_options(storage_option)
     done = submit(_dedup(dest, storage, reading, yes=yes))
     output.result(_json(dest, done), hive_dedup(dest, done))
     if done.found.conflicts:

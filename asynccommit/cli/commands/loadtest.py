@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from asynccommit.cli.arguments import Storage, absolute, pairs, reporting
+from asynccommit.cli.arguments import Storage, absolute, reporting, store_options
 from asynccommit.cli.commands.files import Rate, Workers
 from asynccommit.cli.output import Exit, Output, Stopped
 from asynccommit.cli.signals import resumable
@@ -53,7 +53,7 @@ def loadtest(
     settings = LoadSettings(
         files=files, max_requests=max_requests, max_seconds=max_seconds, forecast=forecast
     )
-    address, storage = absolute(place), pairs("-s", storage_option)
+    address, storage = absolute(place), store_options(storage_option)
     if not consent:
         _ask(address, submit(_is_here(address, storage)), max_requests, output)
     advice = "the next run deletes what this one has left"

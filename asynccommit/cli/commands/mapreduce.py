@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Storage, Url, absolute, pairs, reporting
+from asynccommit.cli.arguments import Storage, Url, absolute, reporting, store_options
 from asynccommit.cli.output import Output
 from asynccommit.inspect.discovery import open_place
 from asynccommit.mapreduce.staging import Staging, read_staging
@@ -38,7 +38,7 @@ def status(
     jobs.
     """
     host = this_host()
-    found = submit(_read(absolute(url), pairs("-s", storage_option), host))
+    found = submit(_read(absolute(url), store_options(storage_option), host))
     for warning in found.warnings:
         output.warn(warning)
     now = host.now()

@@ -14,9 +14,9 @@ from asynccommit.cli.arguments import (
     Storage,
     Url,
     destination,
-    pairs,
     read_options,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
@@ -48,7 +48,7 @@ def report(
     latencies, throttling, partitions, commands for what is left.
     """
     dest, options = destination(url), read_options(option, output)
-    storage = pairs("-s", storage_option)
+    storage = store_options(storage_option)
     record, situation = submit(_read(dest, options, storage, job_id))
     value = {"report": record.to_json(), "status": situation.to_json()}
     if html is None:

@@ -12,8 +12,8 @@ from asynccommit.cli.arguments import (
     Url,
     Yes,
     absolute,
-    pairs,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.discovery import open_place
@@ -62,7 +62,7 @@ def show(
 
     The log is the directory _spark_metadata of the table.
     """
-    found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+    found = submit(_verify(absolute(url), store_options(storage_option), interval))
     output.result(sink_json(found), sink_text(found))
     if found.findings:
         output.warn(
@@ -83,7 +83,7 @@ def verify_log(
     Changes nothing. Exits with 3 if there are problems, so that a check can
     fail.
     """
-    found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+    found = submit(_verify(absolute(url), store_options(storage_option), interval))
     output.result(findings_json(found), findings_text(found))
     if found.findings:
         raise typer.Exit(int(Exit.REFUSED))
@@ -108,7 +108,7 @@ def repair_log(
     to the table first. Replaced files are kept beside the log under hidden
     names. Exits with 3 if problems remain.
     """
-    dest, storage = absolute(url), pairs("-s", storage_option)
+    dest, storage = absolute(url), store_options(storage_option)
     source = None if moved_from is None else absolute(moved_from)
     done = submit(_repair(dest, storage, interval, source, yes=yes))
     output.result(repair_json(dest, done), repair_text(dest, done))

@@ -14,9 +14,9 @@ from asynccommit.cli.arguments import (
     Url,
     absolute,
     destination,
-    pairs,
     read_options,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.inspection import inspect as inspect_place
@@ -42,7 +42,7 @@ def status(
     Changes nothing. Without --check the exit code is 0 whatever the state.
     """
     dest, options = destination(url), read_options(option, output)
-    found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
+    found = submit(look_under(dest, store_options(storage_option), options, job_id, attempt))
     output.result(found.to_json(), situation(found))
     if check and not found.sound:
         raise typer.Exit(int(Exit.REFUSED))
@@ -64,7 +64,7 @@ def inspect(
 
     Changes nothing. Exits with 3 if a commit would be refused.
     """
-    found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
+    found = submit(inspect_place(absolute(path), store_options(storage_option)))
     output.result({**found.to_json(), "sound": found.sound}, inspection(found))
     if not found.sound:
         raise typer.Exit(int(Exit.REFUSED))

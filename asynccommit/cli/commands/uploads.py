@@ -12,9 +12,9 @@ from asynccommit.cli.arguments import (
     Url,
     Yes,
     absolute,
-    pairs,
     read_age,
     reporting,
+    store_options,
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
@@ -66,7 +66,7 @@ def list_uploads(
 
     Changes nothing. Exits with 3 if there are any, so that a check can fail.
     """
-    found = submit(_find(absolute(url), pairs("-s", storage_option)))
+    found = submit(_find(absolute(url), store_options(storage_option)))
     _warn(found, output)
     output.result(found.to_json(price), upload_list(found, price))
     if found.uploads:
@@ -97,7 +97,7 @@ def abort(
     directory still exists are kept unless --job-id names that job.
     """
     age = None if older_than is None else read_age(older_than)
-    dest, storage = absolute(url), pairs("-s", storage_option)
+    dest, storage = absolute(url), store_options(storage_option)
     found, choice, done = submit(_abort(dest, storage, age, job_id, yes=yes))
     _warn(found, output, job_id)
     if done is None:
