@@ -122,7 +122,8 @@ def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
         open_store(parse_url(url), StoreSettings(RNG))
     assert f"no store for {scheme}:" in str(caught.value)
     assert f"supported schemes: {', '.join(sorted(STORES))}." in str(caught.value)
-    assert "Mount" in str(caught.value)
+    assert f"mount {scheme}: as a directory" in str(caught.value)
+    assert "-s asynccommit.store=jvm" in str(caught.value)
 
 
 def test_a_scheme_that_is_gone_is_refused_with_the_one_to_use() -> None:
