@@ -168,7 +168,7 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
 
 
 def store_options(given: Sequence[str] | None) -> dict[str, str]:
-    """Read the values of ``-s``; start a JVM if the store is to be opened by one.
+    """Read the values of ``-s``, and start a JVM if they ask for one.
 
     Raises ``OptionError``, and ``UnsupportedError`` if no JVM can be started.
     """

@@ -173,7 +173,7 @@ class HadoopStore:
             raise about_zone(place, error) from error
 
     async def quotas(self, path: str) -> QuotaUse:
-        """See ``QuotaStore.quotas``; the NameNode knows the use of a directory with a quota."""
+        """See ``QuotaStore.quotas``."""
         return quota_use(*await self._ask(HdfsRequest("quotas", path)))
 
     async def mkdir(self, path: str) -> None:

@@ -10,7 +10,7 @@ _ZONE = "encryption zone"
 
 
 def quota_use(names: int, named: int, space: int, spent: int) -> QuotaUse:
-    """Return quotas and their use; a client shows no quota as a negative or a huge number."""
+    """Return quotas and their use; no quota is a negative or a huge number."""
     return QuotaUse(_limit(names), named, _limit(space), spent)
 
 
