@@ -197,5 +197,5 @@ async def test_job_through_the_jvm_goes_on_after_a_failover(
         return done
 
     monkeypatch.setattr(HadoopStore, "rename_many", watched)
-    open_through(pair, monkeypatch)
+    await asyncio.to_thread(open_through, pair, monkeypatch)
     await check_job(pair, {STORE_OPTION: "jvm"}, gone)
