@@ -133,7 +133,10 @@ async def _replicas(run: CommitContext, sample: Entry | None) -> float:
 
 
 def _refuse(path: str, what: str, figures: tuple[int | None, int, int], flag: str) -> None:
-    """Refuse a directory whose quota is too small; ``figures`` are quota, use and need."""
+    """Refuse a directory whose quota is too small.
+
+    ``figures`` are the quota, what is used, and what would be added.
+    """
     quota, used, added = figures
     if quota is not None and added > 0 and used + added > quota:
         raise RejectedError(

@@ -1,4 +1,4 @@
-"""Borders that a rename on HDFS cannot cross, and quotas as its clients show them."""
+"""Borders that a rename on HDFS cannot cross, and the quotas there."""
 
 from __future__ import annotations
 
