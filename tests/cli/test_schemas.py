@@ -10,18 +10,16 @@ from typing import Any
 import pytest
 
 from asynccommit import sync
+from asynccommit.streaming.entries import FOLDER as LOG
 from tests.cli.support import Command, cut_short, prepare
-from tests.support.jobs import JOB
-from tests.support.schemas import FOLDER, SCHEMAS, text_of
+from tests.cli.test_am import leave
+from tests.cli.test_hive import FILES
+from tests.support.jobs import JOB, write
+from tests.support.schemas import FOLDER, SCHEMAS, check, text_of
+from tests.support.sink import BlockingLog, of_disk
+from tests.support.snippets import ROOT
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-
-
-def validate(name: str, value: object) -> None:
-    """Check a value by the published schema of this name."""
-    schema = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(value)
 
 
 def done(table: Path) -> None:
@@ -40,6 +38,36 @@ def written(table: Path) -> None:
     prepare(table)
 
 
+def listed(table: Path) -> None:
+    """Commit a job, and leave a list of a file that is there and of one that is not."""
+    done(table)
+    table.with_suffix(".tsv").write_text("day=1/part-0\t1\t\nday=1/part-1\t1\t\n")
+
+
+def streamed(table: Path) -> None:
+    """Leave a table with a sink log that misses a batch and has a line twice."""
+    table.mkdir()
+    log = BlockingLog(table)
+    for batch in range(3):
+        file = table / f"part-{batch}.parquet"
+        file.write_bytes(bytes(10))
+        log.add(batch, [of_disk(file, table)], "query-1")
+    (table / LOG / "1").unlink()
+    lines = (table / LOG / "2").read_text().splitlines()
+    (table / LOG / "2").write_text("\n".join([*lines, lines[-1]]))
+
+
+def of_hive(table: Path) -> None:
+    """Leave a table of Hive with a task that ran twice."""
+    write(table, FILES)
+
+
+def nothing(table: Path) -> None:
+    """Leave nothing."""
+
+
+SMALL = ("simulate", "--files", "300", "--tasks", "3", "--partitions", "2")
+FEW = ("--files", "20", "--max-requests", "2000", "--max-seconds", "1")
 CASES: Sequence[tuple[str, Any, Sequence[str]]] = [
     ("status", done, ("status", "T")),
     ("status", interrupted, ("status", "T")),
@@ -66,7 +94,31 @@ CASES: Sequence[tuple[str, Any, Sequence[str]]] = [
     ("error", done, ("status", "T/missing")),
     ("error", done, ("statsu",)),
     ("abort", interrupted, ("abort", "T", "--job-id", JOB)),
+    ("verify", listed, ("verify", "T", "--from-file", "T.tsv")),
+    ("sink-log", streamed, ("sink-log", "show", "T")),
+    ("sink-log-verify", streamed, ("sink-log", "verify", "T")),
+    ("sink-log-repair", streamed, ("sink-log", "repair", "T")),
+    ("sink-log-repair", streamed, ("sink-log", "repair", "T", "--yes")),
+    ("hive", of_hive, ("hive", "dedup", "T", "--partitions", "1", "--buckets", "2")),
+    ("hive", of_hive, ("hive", "dedup", "T", "--partitions", "1", "--yes")),
+    ("mapreduce", leave, ("mapreduce", "status", "T")),
+    ("simulate", nothing, SMALL),
+    (
+        "simulate",
+        nothing,
+        (*SMALL, "--store", "gcs", "--latency", "10ms-30ms", "--faults", "lossy"),
+    ),
+    ("loadtest", nothing, ("loadtest", "T", *FEW)),
+    ("man", nothing, ("man",)),
+    ("version", nothing, ("--version",)),
 ]
+ELSEWHERE = {
+    "demo": "tests/demo/test_demo.py",
+    "emulate": "tests/testing/emulators/test_emulate_command.py",
+    "uploads": "tests/cli/test_uploads.py",
+    "uploads-abort": "tests/cli/test_uploads.py",
+}
+"""Schema -> the tests that check output that takes a server, or Spark."""
 
 
 @pytest.mark.parametrize("name,state,words", CASES)
@@ -78,7 +130,7 @@ def test_output_fits_its_schema(
 
     command(*(word.replace("T", str(tmp_path / "t")) for word in words), "--json")
 
-    validate(name, json.loads(command.out))
+    check(name, json.loads(command.out))
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -90,7 +142,16 @@ def test_published_schema_is_current(name: str) -> None:
 def test_all_published_schemas_are_tested() -> None:
     """There is no file without a type, and no type without an output."""
     assert {path.stem for path in FOLDER.iterdir()} == {*SCHEMAS}
-    assert {*SCHEMAS} - {name for name, _, _ in CASES} == {"verify"}
+    assert {*SCHEMAS} - {name for name, _, _ in CASES} == {*ELSEWHERE}
+    for name, tests in ELSEWHERE.items():
+        assert f'check("{name}", ' in (ROOT / tests).read_text("utf-8")
+
+
+def test_page_of_the_command_links_each_schema() -> None:
+    """The page about the command line names every schema that is published."""
+    page = (ROOT / "docs/cli.md").read_text("utf-8")
+
+    assert [name for name in SCHEMAS if f"](schemas/{name}.json)" not in page] == []
 
 
 def test_schema_refuses_what_does_not_fit(command: Command, tmp_path: Path) -> None:
@@ -101,4 +162,4 @@ def test_schema_refuses_what_does_not_fit(command: Command, tmp_path: Path) -> N
 
     for broken in ({**value, "jobs": 3}, {**value, "schema_version": 2}, {"schema_version": 1}):
         with pytest.raises(jsonschema.ValidationError):
-            validate("status", broken)
+            check("status", broken)

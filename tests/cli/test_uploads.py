@@ -18,6 +18,7 @@ from asynccommit.testing.models.fault_rules import BEFORE, Fault
 from asynccommit.testing.pytest_plugin import MakeProxyThread, s3_proxy_thread
 from tests.cli.support import Command
 from tests.support.s3_servers import moto_url, new_bucket, open_s3, options
+from tests.support.schemas import check
 
 __all__ = ["moto_url", "s3_proxy_thread"]
 
@@ -121,6 +122,22 @@ def test_abort_is_shown_before_it_is_done(bench: Bench) -> None:
     assert "pass --yes" in bench.command.out
     assert bench.json("abort", "--older-than", "0")["would_abort"][0]["key"] == "table/a"
     assert bench.keys() == ["table/a"]
+
+
+def test_json_fits_the_schemas(bench: Bench) -> None:
+    """The list, what would be aborted, and what was aborted are as docs/schemas says."""
+    bench.begin("table/a", b"x" * 300)
+    upload_id = bench.begin("table/b")
+    bench.leave_job(("table/b", upload_id))
+    shown, would = bench.json("list"), bench.json("abort", "--older-than", "0")
+    done = bench.json("abort", "--older-than", "0", "--yes")
+
+    assert [len(found[name]) for found, name in ((shown, "uploads"), (shown, "jobs"))] == [2, 1]
+    assert [len(found["kept"]) for found in (would, done)] == [1, 1]
+    assert len(would["would_abort"]) == len(done["aborted"]) == 1
+    check("uploads", shown)
+    check("uploads-abort", would)
+    check("uploads-abort", done)
 
 
 def test_abort_takes_what_is_old_enough(bench: Bench) -> None:

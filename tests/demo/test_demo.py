@@ -41,6 +41,7 @@ from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
 from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
+from tests.support.schemas import check
 from tests.support.spark import wait_until
 
 SIDE = Side(
@@ -387,6 +388,7 @@ def test_demo_on_adls_on_one_month(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
+    check("demo", said)
     assert said["proven"], said["checks"]
     assert said["struck"]["cut rename"] > 0
     assert said["report"]["recovered"]["rename"] > 0
@@ -590,6 +592,7 @@ def test_demo_on_gcs_on_one_month(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
+    check("demo", said)
     assert said["proven"], said["checks"]
     assert said["report"]["recovered"]["rename"] > 0
     assert (said["rows"], said["ours"]["files"], said["spark"]["files"]) == (24_951, 112, 112)

@@ -18,6 +18,7 @@ from asynccommit.errors import AsyncCommitError
 from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
 from tests.support import mini_hdfs
+from tests.support.schemas import check
 
 TABLE = WrittenTable(files=4, write=20.0, task_commit=1.0, job_commit=8.0, rows=10, content="-17")
 DONE = JobReport("job", "hdfs://h/x", files=4, success="hdfs://h/x/_SUCCESS")
@@ -101,6 +102,7 @@ def test_one_month(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
+    check("demo", found)
     assert found["proven"]
     assert all(found["checks"].values())
     assert 0 < found["killed"]["visible"] < found["ours"]["files"]

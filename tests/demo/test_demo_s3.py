@@ -32,6 +32,7 @@ from asynccommit.demo.s3 import BUCKET, emulated
 from asynccommit.errors import AsyncCommitError, UnsupportedError
 from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
+from tests.support.schemas import check
 
 SIDE = BucketSide(
     url="s3a://flights/t",
@@ -188,6 +189,7 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
+    check("demo", said)
     assert said["proven"], said["checks"]
     assert said["report"]["recovered"]["complete_upload"] > 0
     assert (said["rows"], said["ours"]["files"], said["hadoop"]["files"]) == (24_951, 112, 112)

@@ -6,14 +6,12 @@ on the fields that are required; more may be added without another version.
 
 from __future__ import annotations
 
-import collections.abc
 import json
-import types
 import typing
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from asynccommit.cli.output import SCHEMA_VERSION, Exit
 from asynccommit.engine.report import BulkReport, Failure
@@ -26,59 +24,10 @@ from asynccommit.inspect.garbage import Spared
 from asynccommit.inspect.saved import JobRecord
 from asynccommit.inspect.status import LastSuccess
 from asynccommit.results import AbortReport, JobReport, JobStatus, Partition, StageTime, Timeline
+from tests.support.schema_parts import NULL, TEXT, WHOLE, YES, Schema, either, obj, of, record, rows
+from tests.support.schemas_tools import TOOLS
 
 FOLDER = Path(__file__).parents[2] / "docs/schemas"
-Schema = dict[str, Any]
-_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-def of(kind: Any) -> Schema:
-    """Return the schema of a type of Python."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind in _PLAIN:
-        return {"type": _PLAIN[kind]}
-    if origin in (types.UnionType, typing.Union):
-        return {"anyOf": [of(one) for one in inner]}
-    if kind is type(None):
-        return {"type": "null"}
-    if origin is tuple and Ellipsis not in inner:
-        return {"type": "array", "prefixItems": [of(one) for one in inner]}
-    if origin in (collections.abc.Sequence, tuple):
-        return {"type": "array", "items": of(inner[0])}
-    if origin is collections.abc.Mapping:
-        return {"type": "object", "additionalProperties": of(inner[1])}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
-        return record(kind)
-    return {}
-
-
-def record(kind: Any, **more: Schema | None) -> Schema:
-    """Return the schema of a record, with further fields; a field of ``None`` is left out."""
-    if isinstance(kind, type) and kind is Inspection:
-        return _inspection()
-    hints = typing.get_type_hints(kind)
-    names = [one.name for one in fields(kind)] if is_dataclass(kind) else list(kind._fields)
-    properties: dict[str, Schema | None] = {name: of(hints[name]) for name in names}
-    properties |= more
-    return obj(**properties)
-
-
-def obj(**properties: Schema | None) -> Schema:
-    """Return the schema of an object that has all of these."""
-    kept = {name: schema for name, schema in properties.items() if schema is not None}
-    return {"type": "object", "required": sorted(kept), "properties": kept}
-
-
-def rows(schema: Schema) -> Schema:
-    """Return the schema of a list."""
-    return {"type": "array", "items": schema}
-
-
-def either(*schemas: Schema) -> Schema:
-    """Return the schema of what fits one of these."""
-    return {"anyOf": [*schemas]}
 
 
 def _inspection() -> Schema:
@@ -89,8 +38,6 @@ def _inspection() -> Schema:
     return obj(**properties, parts=rows({"$ref": "#/$defs/inspection"}))
 
 
-NULL: Schema = {"type": "null"}
-TEXT, WHOLE, YES = of(str), of(int), of(bool)
 ADVICE = obj(does=TEXT, command=TEXT)
 VIEW = obj(
     job_id=TEXT,
@@ -165,6 +112,7 @@ SCHEMAS: dict[str, tuple[str, Schema]] = {
         record(BulkReport, failures=rows(record(Failure))),
     ),
     "verify": ("asynccommit verify", record(VerifyReport, ok=YES)),
+    **TOOLS,
     "error": (
         "any command that fails",
         obj(
@@ -190,6 +138,17 @@ def published(name: str) -> Schema:
     if name == "inspect":
         whole["$defs"] = {"inspection": _inspection()}
     return whole
+
+
+def check(name: str, value: object) -> None:
+    """Check a value by the published schema of this name.
+
+    Raises ``ValidationError`` of jsonschema, without which the test is skipped.
+    """
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    schema = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(value)
 
 
 def text_of(name: str) -> str:

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from asynccommit.cli.emulate import app
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
+from tests.support.schemas import check
 
 COMMAND = [sys.executable, "-c", "from asynccommit.cli.emulate import app; app()"]
 
@@ -44,7 +45,9 @@ def _facts(process: subprocess.Popen[str]) -> dict[str, Any]:
     while not lines or lines[-1] != "}\n":
         lines.append(process.stdout.readline())
         assert lines[-1], process.stderr and process.stderr.read()
-    return dict(json.loads("".join(lines)))
+    facts: dict[str, Any] = json.loads("".join(lines))
+    check("emulate", facts)
+    return facts
 
 
 def _get(facts: dict[str, Any], name: str) -> Any:
