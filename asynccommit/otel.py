@@ -144,10 +144,10 @@ class _Instruments:
         if isinstance(ended.report, JobReport) and ended.outcome == "committed":
             self._files.add(ended.report.files, labels)
             self._bytes.add(ended.report.bytes, labels)
-        self._requests.add(ended.sent, labels)
-        self._refused.add(ended.refused, labels)
-        self._add(self._recovered, labels, "asynccommit.method", ended.recovered)
-        self._add(self._waited, labels, "asynccommit.reason", ended.waited)
+        self._requests.add(ended.counts.sent, labels)
+        self._refused.add(ended.counts.refused, labels)
+        self._add(self._recovered, labels, "asynccommit.method", ended.counts.recovered)
+        self._add(self._waited, labels, "asynccommit.reason", ended.counts.waited)
 
     def _add(
         self,
@@ -182,12 +182,12 @@ def _finish(span: Span, ended: WorkEnd) -> None:
                 "asynccommit.tasks": len(ended.report.tasks),
             }
         )
-    if ended.sent:
+    if ended.counts.sent:
         span.set_attributes(
             {
-                "asynccommit.requests.sent": ended.sent,
-                "asynccommit.requests.refused": ended.refused,
-                "asynccommit.requests.recovered": sum(ended.recovered.values()),
+                "asynccommit.requests.sent": ended.counts.sent,
+                "asynccommit.requests.refused": ended.counts.refused,
+                "asynccommit.requests.recovered": sum(ended.counts.recovered.values()),
             }
         )
     if ended.error is not None:

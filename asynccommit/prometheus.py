@@ -8,20 +8,31 @@
     asynccommit.prometheus.instrument()
     start_http_server(9100)
 
-Counters of files and requests change when a job operation ends.
+Counters of requests are those of the moment; counters of files change when a commit ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
-from asynccommit.commit.observers import ObservedWork, OnEnd, WorkEnd, add_observer, remove_observer
+from asynccommit.commit.observers import (
+    ObservedWork,
+    OnEnd,
+    RequestCounts,
+    WorkEnd,
+    add_observer,
+    remove_observer,
+)
 from asynccommit.errors import UnsupportedError
 from asynccommit.results import JobReport
 
 try:
-    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Metric
+    from prometheus_client.registry import Collector
 except ModuleNotFoundError as error:
     raise UnsupportedError(
         "prometheus-client is not installed: pip install 'asynccommit[prometheus]'"
@@ -63,10 +74,22 @@ def is_instrumented() -> bool:
     return _observer is not None
 
 
-class _Counting:
+@dataclass(slots=True, eq=False)
+class _Live:
+    """A job operation that runs, and those of its requests that were counted."""
+
+    job: tuple[str, str]
+    counts: Callable[[], RequestCounts]
+    told: RequestCounts = field(default_factory=RequestCounts)
+
+
+class _Counting(Collector):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._made: list[Any] = []
+        self._lock = threading.Lock()
+        self._live: list[_Live] = []
+        self._made: list[Any] = [self]
+        registry.register(self)  # before its metrics, so that it is collected before them
         make = self._make
         self._active = make(Gauge, "jobs_active", "Job operations that run now", *_JOB)
         self._seconds = make(
@@ -105,20 +128,45 @@ class _Counting:
     def __call__(self, work: ObservedWork) -> OnEnd:
         if work.kind == "stage":
             return lambda ended: self._stages.labels(work.name).observe(ended.seconds)
-        job = (work.name, work.store)
-        self._active.labels(*job).inc()
-        return lambda ended: self._end(job, ended)
+        live = _Live((work.name, work.store), work.counts)
+        self._active.labels(*live.job).inc()
+        with self._lock:
+            self._live.append(live)
+        return lambda ended: self._end(live, ended)
 
-    def _end(self, job: tuple[str, str], ended: WorkEnd) -> None:
+    def collect(self) -> Iterable[Metric]:
+        """Bring the counters of running operations up to date, before a scrape."""
+        with self._lock:
+            for live in self._live:
+                with suppress(RuntimeError):  # a count changed while it was read: next time
+                    self._add(live, live.counts())
+        return ()
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the metrics are collected by themselves."""
+        return ()
+
+    def _end(self, live: _Live, ended: WorkEnd) -> None:
+        job = live.job
         self._active.labels(*job).dec()
         self._seconds.labels(*job, ended.outcome).observe(ended.seconds)
         if isinstance(ended.report, JobReport) and ended.outcome == "committed":
             self._success.set_to_current_time()
             self._files.labels(*job).inc(ended.report.files)
             self._bytes.labels(*job).inc(ended.report.bytes)
-        self._sent.labels(*job).inc(ended.sent)
-        self._refused.labels(*job).inc(ended.refused)
-        for method, count in ended.recovered.items():
-            self._recovered.labels(*job, method).inc(max(count, 0))
-        for reason, seconds in ended.waited.items():
-            self._waited.labels(*job, reason).inc(max(seconds, 0))
+        with self._lock:
+            self._live.remove(live)
+            self._add(live, ended.counts)
+
+    def _add(self, live: _Live, now: RequestCounts) -> None:
+        """Count what has been added since the last time."""
+        job, told = live.job, live.told
+        self._sent.labels(*job).inc(max(now.sent - told.sent, 0))
+        self._refused.labels(*job).inc(max(now.refused - told.refused, 0))
+        for method, count in now.recovered.items():
+            more = count - told.recovered.get(method, 0)
+            self._recovered.labels(*job, method).inc(max(more, 0))
+        for reason, seconds in now.waited.items():
+            longer = seconds - told.waited.get(reason, 0)
+            self._waited.labels(*job, reason).inc(max(longer, 0))
+        live.told = now

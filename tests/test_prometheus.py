@@ -51,6 +51,25 @@ def test_commit_is_counted(registry: CollectorRegistry, tmp_path: Path) -> None:
     assert value("asynccommit_stage_duration_seconds_count", stage) == 1
 
 
+def test_requests_of_a_running_job_are_counted(registry: CollectorRegistry, tmp_path: Path) -> None:
+    """A scrape in the middle of a commit shows its requests so far, and counts none twice."""
+    seen: list[float] = []
+
+    def total() -> float:
+        return registry.get_sample_value("asynccommit_requests_total", JOB) or 0
+
+    write(tmp_path / "unseen", 1)
+    each = total()
+    watched = sync.job(tmp_path / "seen", on_progress=lambda _: seen.append(total()))
+    with watched as job, job.task(0) as task:
+        task.put("part-0", b"12345")
+
+    assert total() == 2 * each
+    assert seen == sorted(seen)
+    assert len({*seen}) > 2
+    assert each < max(seen) <= total()
+
+
 def test_failure_is_counted_by_outcome(registry: CollectorRegistry, tmp_path: Path) -> None:
     """A commit that fails is counted as failed, and no files with it."""
     with pytest.raises(asynccommit.PreflightError), sync.job(tmp_path / "table") as job:

@@ -24,6 +24,24 @@ Operation = Literal["commit", "dry run", "rollback", "abort"]
 
 
 @dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """The requests of a job operation so far.
+
+    Attributes:
+        sent: number of requests sent, every attempt counted.
+        refused: number of those that the store refused for their rate.
+        recovered: store method -> number of requests whose response was lost although they were
+            done.
+        waited: reason -> seconds that requests waited before they were sent, added up.
+    """
+
+    sent: int = 0
+    refused: int = 0
+    recovered: Mapping[str, int] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedWork:
     """A job operation or a stage that begins.
 
@@ -33,6 +51,7 @@ class ObservedWork:
         job_id: id of the job.
         dest: the destination, without credentials; empty for a stage.
         store: the scheme of the destination; empty for a stage.
+        counts: returns the requests so far, until the work ends; may be called on any thread.
     """
 
     kind: Literal["job", "stage"]
@@ -40,6 +59,7 @@ class ObservedWork:
     job_id: str
     dest: str = ""
     store: str = ""
+    counts: Callable[[], RequestCounts] = field(default=RequestCounts, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -50,20 +70,13 @@ class WorkEnd:
         seconds: the duration.
         error: the error that ended it, if any.
         report: the result of a job operation.
-        sent: number of requests sent meanwhile, every attempt counted.
-        refused: number of those that the store refused for their rate.
-        recovered: store method -> number of requests whose response was lost although they were
-            done.
-        waited: reason -> seconds that requests waited before they were sent, added up.
+        counts: its requests; none for a stage.
     """
 
     seconds: float = 0.0
     error: BaseException | None = None
     report: JobReport | AbortReport | None = None
-    sent: int = 0
-    refused: int = 0
-    recovered: Mapping[str, int] = field(default_factory=dict)
-    waited: Mapping[str, float] = field(default_factory=dict)
+    counts: RequestCounts = field(default_factory=RequestCounts)
 
     @property
     def outcome(self) -> str:

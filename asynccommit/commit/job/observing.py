@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.observers import ObservedWork, Operation, observed
+from asynccommit.commit.observers import ObservedWork, Operation, RequestCounts, observed
 from asynccommit.redact import redact
 
 log = logging.getLogger(__name__)
@@ -23,21 +23,26 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
     Its result is ``run.result`` when the block ends.
     """
     layout = run.layout
-    work = ObservedWork(
-        "job", operation, layout.job_id, redact(str(layout.dest)), layout.dest.scheme
-    )
     before = run.environment.traffic()
+
+    def counts() -> RequestCounts:
+        now = run.environment.traffic()
+        return RequestCounts(
+            now.sent - before.sent,
+            now.refused - before.refused,
+            _more(now.recovered, before.recovered),
+            _more(now.waited, before.waited),
+        )
+
+    dest = redact(str(layout.dest))
+    work = ObservedWork("job", operation, layout.job_id, dest, layout.dest.scheme, counts)
     with observed(work, asyncio.get_running_loop().time) as ended:
         try:
             yield
         finally:
             ended.report = run.result
             try:
-                now = run.environment.traffic()
-                ended.sent = now.sent - before.sent
-                ended.refused = now.refused - before.refused
-                ended.recovered = _more(now.recovered, before.recovered)
-                ended.waited = _more(now.waited, before.waited)
+                ended.counts = counts()
             except Exception:  # the job may be committed: its end is told without counts
                 log.exception("job %s: its requests could not be counted", layout.job_id)
 
