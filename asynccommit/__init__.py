@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         resume_job,
         rollback_job,
     )
+    from asynccommit.commit.errors import CommitterWarning
     from asynccommit.commit.layout import TaskCommit
     from asynccommit.commit.meter import Progress
     from asynccommit.commit.task import Task
@@ -68,6 +69,7 @@ else:
                 "resume_job",
                 "rollback_job",
             ],
+            "commit.errors": ["CommitterWarning"],
             "commit.meter": ["Progress"],
             "commit.layout": ["TaskCommit"],
             "commit.task": ["Task"],
@@ -108,6 +110,7 @@ __all__ = [
     "CommitError",
     "CommitUnknownError",
     "CommittedError",
+    "CommitterWarning",
     "DeniedError",
     "ExistsError",
     "Job",

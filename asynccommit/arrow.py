@@ -6,18 +6,20 @@ report = write_dataset(table, "abfss://data@lake/flights", partitioning=["day"])
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments, mode_named
+from asynccommit.parallel import EngineMode, JobArguments, mode_named
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import columns_of
 
 if TYPE_CHECKING:
     from asynccommit.tabular.arrow_files import ArrowFiles
+
+    Behavior: TypeAlias = Literal["error", "overwrite_or_ignore", "delete_matching"]
 
 __all__ = ["write_dataset"]
 
@@ -35,8 +37,8 @@ def write_dataset(
     schema: Any = None,
     format: Any = "parquet",
     partitioning: Any = None,
-    existing_data_behavior: str | None = None,
-    mode: Mode | str | None = None,
+    existing_data_behavior: Behavior | None = None,
+    mode: EngineMode | None = None,
     file_options: Any = None,
     job_id: str | None = None,
     options: OptionsLike = None,
@@ -79,7 +81,7 @@ def write_dataset(
     return job.commit_one(url, lambda task, name: files.write(task, 0, name, given))
 
 
-def _mode(behavior: str | None, mode: Mode | str | None) -> Mode:
+def _mode(behavior: str | None, mode: EngineMode | None) -> Mode:
     if mode is not None:
         if behavior is not None:
             raise OptionError("existing_data_behavior and mode are both given: expected one")

@@ -12,7 +12,7 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments, TaskPlace
+from asynccommit.parallel import EngineMode, JobArguments, TaskPlace
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import check_columns, columns_of
 
@@ -27,7 +27,7 @@ def write_parquet(
     url: Url,
     *,
     compression: str = "snappy",
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     partition_cols: str | Sequence[str] | None = None,
     job_id: str | None = None,
     options: OptionsLike = None,
@@ -60,7 +60,7 @@ def write_csv(
     frame: DataFrame,
     url: Url,
     *,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     partition_cols: str | Sequence[str] | None = None,
     job_id: str | None = None,
     options: OptionsLike = None,

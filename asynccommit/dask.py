@@ -18,7 +18,7 @@ from asynccommit.commit.layout import TaskCommit, check_name
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments, TaskPlace
+from asynccommit.parallel import EngineMode, JobArguments, TaskPlace
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import columns_of
 
@@ -55,7 +55,7 @@ def commit_delayed(
     url: Url,
     tasks: Iterable[Sequence[Any]],
     *,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     compute_kwargs: Mapping[str, Any] | None = None,
     job_id: str | None = None,
     options: OptionsLike = None,
@@ -118,7 +118,7 @@ def to_parquet(
     compression: Any = "snappy",
     write_index: bool = True,
     partition_on: str | Sequence[str] | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     name_function: Callable[[int], str] | None = None,
     schema: Any = "infer",
     custom_metadata: Mapping[Any, Any] | None = None,

@@ -18,7 +18,7 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments
+from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingTask
 from asynccommit.tabular.arguments import refuse
@@ -60,7 +60,7 @@ def copy(
     *,
     partition_by: str | Sequence[str] | None = None,
     format: str = "parquet",
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     job_id: str | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from asynccommit import sync
 from asynccommit.api import OptionsLike, StorageOptions
@@ -24,7 +24,7 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import directory
 from asynccommit.options.checked import Url, UrlText, storage_of
-from asynccommit.options.job import Mode
+from asynccommit.options.job import AnyMode, Mode
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingJob, BlockingTask
 
@@ -32,6 +32,10 @@ __all__ = ["commit_parallel", "partition_directory"]
 
 Item = TypeVar("Item")
 _ALSO = {"error": Mode.FAIL, "overwrite": Mode.REPLACE_TABLE}
+if TYPE_CHECKING:
+    EngineMode: TypeAlias = AnyMode | Literal["error", "overwrite"]
+else:
+    EngineMode = AnyMode  # checked by ``mode_named``, whose error names the modes
 
 
 class Executor(Protocol):
@@ -156,7 +160,7 @@ def commit_parallel(
     items: Iterable[Item],
     executor: Executor | Pool,
     *,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     job_id: str | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,

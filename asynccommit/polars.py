@@ -20,7 +20,7 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments, partition_directory
+from asynccommit.parallel import EngineMode, JobArguments, partition_directory
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingFile, BlockingTask
 from asynccommit.tabular.arguments import refuse
@@ -48,7 +48,7 @@ def sink_parquet(
     url: Url,
     *,
     partition_by: str | Sequence[str] | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     job_id: str | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
@@ -85,7 +85,7 @@ def sink_csv(
     url: Url,
     *,
     partition_by: str | Sequence[str] | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     job_id: str | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
@@ -107,7 +107,7 @@ def sink_ipc(
     url: Url,
     *,
     partition_by: str | Sequence[str] | None = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: EngineMode = Mode.APPEND,
     job_id: str | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,

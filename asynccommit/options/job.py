@@ -61,14 +61,6 @@ class Mode(StrEnum):
             raise OptionError(f"the mode is {mode!r}: expected one of {known}") from None
 
 
-if TYPE_CHECKING:
-    ModeName: TypeAlias = Literal["append", "fail", "replace_table", "replace_partitions"]
-else:
-    ModeName = str  # checked by ``Mode.of``, whose error names the modes
-AnyMode: TypeAlias = Mode | ModeName
-"""A mode or its name, as functions take it: type checkers find a misspelt name."""
-
-
 class OnUnfinished(StrEnum):
     """The action of a job's setup on interrupted commits of other jobs."""
 
@@ -109,6 +101,22 @@ class OnFailure(StrEnum):
     KEEP = "keep"
     ROLLBACK = "rollback"
 
+
+if TYPE_CHECKING:
+    ModeName: TypeAlias = Literal["append", "fail", "replace_table", "replace_partitions"]
+    AnyOnUnfinished: TypeAlias = OnUnfinished | Literal["refuse", "resume", "rollback"]
+    AnyOnFailure: TypeAlias = OnFailure | Literal["keep", "rollback"]
+    AnyOnCleanupFailure: TypeAlias = OnCleanupFailure | Literal["warn", "ignore", "fail"]
+    AnyCleanup: TypeAlias = Cleanup | Literal["background", "wait"]
+else:
+    ModeName = str  # checked by ``Mode.of``, whose error names the modes
+    # A field has the member: ``Options`` converts a name.
+    AnyOnUnfinished = OnUnfinished
+    AnyOnFailure = OnFailure
+    AnyOnCleanupFailure = OnCleanupFailure
+    AnyCleanup = Cleanup
+AnyMode: TypeAlias = Mode | ModeName
+"""A mode or its name, as functions take it: type checkers find a misspelt name."""
 
 WORKERS = Within(1, 4096)
 ATTEMPTS = Within(1, 1000)
@@ -198,8 +206,8 @@ class Options:
     delete_base_first: bool = False
     mark_success: bool = True
     cleanup_skipped: bool = False
-    cleanup: Cleanup = Cleanup.BACKGROUND
-    on_cleanup_failure: OnCleanupFailure = OnCleanupFailure.WARN
+    cleanup: AnyCleanup = Cleanup.BACKGROUND
+    on_cleanup_failure: AnyOnCleanupFailure = OnCleanupFailure.WARN
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
     retry_seconds: Annotated[float, RETRY] = 600.0
@@ -207,8 +215,8 @@ class Options:
     max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
     spill_directory: Annotated[str | None, PATH] = None
     job_id_source: str = "JobID"
-    on_unfinished: OnUnfinished = OnUnfinished.REFUSE
-    on_failure: OnFailure = OnFailure.KEEP
+    on_unfinished: AnyOnUnfinished = OnUnfinished.REFUSE
+    on_failure: AnyOnFailure = OnFailure.KEEP
     lease: Annotated[float | None, LEASE] = None
     job_key: str | None = None
     algorithm: Annotated[int, Within(1, 2)] = 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from asynccommit.errors import OptionError
 from asynccommit.options import values
@@ -49,6 +49,14 @@ class Conflict(StrEnum):
     REPLACE = "replace"
 
 
+if TYPE_CHECKING:
+    AnyEtagForm: TypeAlias = EtagForm | Literal["strings", "objects"]
+    AnyConflict: TypeAlias = Conflict | Literal["append", "fail", "replace"]
+else:  # a field has the member: ``UploadOptions`` converts a name
+    AnyEtagForm = EtagForm
+    AnyConflict = Conflict
+
+
 @dataclass(frozen=True, slots=True)
 class UploadOptions:
     """The options for uploading and completing files.
@@ -82,11 +90,11 @@ class UploadOptions:
     magic: bool = True
     part_size: Annotated[int, Within(1, 5 << 30, "bytes")] = 64 << 20
     in_flight: Annotated[int, Within(1, 4096)] = 4
-    etags: EtagForm = EtagForm.OBJECTS
+    etags: AnyEtagForm = EtagForm.OBJECTS
     in_memory: bool = False
     keep_magic: bool = False
     abort_pending: bool = True
-    conflict: Conflict | None = None
+    conflict: AnyConflict | None = None
     unique_names: bool = True
     skip_empty: bool = False
     staging_path: Annotated[str | None, PATH] = None

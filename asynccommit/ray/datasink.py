@@ -23,7 +23,7 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import JobArguments
+from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import this_host
 from asynccommit.sync import BlockingJob
@@ -59,7 +59,7 @@ class Sink(Datasink[TaskCommit | None]):
         url: Url,
         *,
         partition_cols: str | Sequence[str] | None = None,
-        mode: Mode | str = Mode.APPEND,
+        mode: EngineMode = Mode.APPEND,
         form: str = "parquet",
         compression: Any = None,
         min_rows_per_file: int | None = None,
@@ -106,7 +106,7 @@ class Sink(Datasink[TaskCommit | None]):
         Raises ``CommitError``, ``OptionError`` and ``UnsupportedError``.
         """
         if self._job is not None:
-            raise OptionError(f"{self!r} was used before: make another Sink for another write")
+            raise OptionError(f"{self!r} has been used: make a new Sink for each write")
         if DataContext.get_current().checkpoint_config is not None:
             raise UnsupportedError(
                 "a checkpoint of Ray Data skips rows whose write task has ended, also if their job "

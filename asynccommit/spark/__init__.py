@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import OptionError, UnsupportedError
@@ -18,6 +18,10 @@ from asynccommit.stores.registry import STORES
 T = TypeVar("T")
 
 _SCHEMES = (*STORES, "*")
+if TYPE_CHECKING:
+    Unsupported: TypeAlias = Literal["delegate", "refuse"]
+else:
+    Unsupported = str  # ``configure`` checks it
 
 __all__ = [
     "configure",
@@ -37,7 +41,7 @@ __all__ = [
 def configure(
     target: T,
     *,
-    unsupported_scheme: str = "delegate",
+    unsupported_scheme: Unsupported = "delegate",
     schemes: Sequence[str] = _SCHEMES,
     stores: Sequence[str] = (),
     progress: bool | None = None,

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from asynccommit.errors import (
+    SinkLogCorruptError,
+    SinkLogError,
+    SinkLogForeignError,
+    SinkLogGapError,
+    SinkLogRaceError,
+)
 from asynccommit.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -24,4 +31,16 @@ else:
         },
     )
 
-__all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings", "open_sink_log"]
+__all__ = [
+    "Added",
+    "Discarded",
+    "SinkFile",
+    "SinkLog",
+    "SinkLogCorruptError",
+    "SinkLogError",
+    "SinkLogForeignError",
+    "SinkLogGapError",
+    "SinkLogRaceError",
+    "SinkLogSettings",
+    "open_sink_log",
+]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -10,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-import asynccommit
 from asynccommit import errors
 from tests.support.public import PUBLIC
-from tests.support.snippets import PAGES, ROOT, snippets
+from tests.support.snippets import PAGES, snippets
+
+OF_OTHERS = {"InternalError"}
+"""Names that end like an error of Python but are a code of a service."""
 
 
 def _name(page: Path) -> str:
@@ -55,9 +59,37 @@ def _is_public(module: str, name: str | None) -> bool:
 
 
 def test_errors_to_catch_are_exported() -> None:
-    """Every error of a store or a commit that the page on errors names is in ``asynccommit``."""
-    text = (ROOT / "docs" / "errors.md").read_text("utf-8")
-    named = set(re.findall(r"`([A-Z][A-Za-z]+Error)`", text)) & set(vars(errors))
+    """Every error and warning that a page names can be imported from a public package."""
+    pages = [page for page in PAGES if page.name != "architecture.md"]  # it names internal ones
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    named = set(re.findall(r"`([A-Z][A-Za-z]+(?:Error|Warning))`", text))
+    named -= {*OF_OTHERS, *vars(builtins)}
+    exported = {name for package in PUBLIC for name in import_module(package).__all__}
 
-    assert len(named) > 10
-    assert named <= set(asynccommit.__all__)
+    assert len(named) > 25
+    assert sorted(named - exported) == []
+
+
+def test_errors_that_are_raised_are_exported() -> None:
+    """So can every error that the docstring of a public name says it raises."""
+    known = {name for name in vars(errors) if name.endswith("Error")}
+    exported: set[str] = set()
+    raised: set[str] = set()
+    for package in PUBLIC:
+        module = import_module(package)
+        exported |= {*module.__all__}
+        for name in module.__all__:
+            for text in _docstrings(getattr(module, name)):
+                raised |= known & set(re.findall(r"\b[A-Z]\w+Error\b", text))
+
+    assert len(raised) > 15
+    assert sorted(raised - exported) == []
+
+
+def _docstrings(thing: object) -> Iterator[str]:
+    """Yield the docstrings of a function, or of a class and its public methods."""
+    yield inspect.getdoc(thing) or ""
+    if inspect.isclass(thing):
+        for name, member in vars(thing).items():
+            if not name.startswith("_"):
+                yield inspect.getdoc(member) or ""

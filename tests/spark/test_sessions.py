@@ -117,7 +117,7 @@ def test_other_things_are_refused(target: object) -> None:
 def test_wrong_options_are_refused() -> None:
     """Neither an unknown policy nor a key of Spark itself is taken."""
     with pytest.raises(OptionError, match="expected delegate or refuse"):
-        configure(Builder(), unsupported_scheme="maybe")
+        configure(Builder(), unsupported_scheme="maybe")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"spark\.executor\.memory is not an option"):
         configure(Builder(), conf={"spark.executor.memory": "1g"})
 

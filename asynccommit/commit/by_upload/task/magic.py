@@ -26,6 +26,7 @@ from asynccommit.formats.pending import (
     decode_pending,
     encode_pending,
 )
+from asynccommit.options.uploads import EtagForm
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, remove_file, tree_pages
@@ -128,7 +129,7 @@ class MagicFiles:
                 await abort_upload(run.store, file.path, before)
 
     async def _mark(self, path: str, commit: PendingCommit) -> None:
-        run, data = self._run, encode_pending(commit, self._run.options.uploads.etags)
+        run, data = self._run, encode_pending(commit, EtagForm(self._run.options.uploads.etags))
         try:
             await run.store.put_marker(path, marker_metadata(commit.length))
             there = await run.store.put(pending_path(path), data)

@@ -25,6 +25,7 @@ from asynccommit.formats.pending_set import (
     decode_pending_set,
     encode_pending_set,
 )
+from asynccommit.options.uploads import EtagForm
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there, remove_file, remove_files
 
@@ -50,7 +51,7 @@ async def save_set(
     meanwhile, the set is deleted again: ``NotFoundError``.
     """
     pending = PendingSet(run.layout.uuid, tuple(commits), run.meter.statistics)
-    data = encode_pending_set(pending, run.options.uploads.etags)
+    data = encode_pending_set(pending, EtagForm(run.options.uploads.etags))
     final = run.layout.pending_set(task_id)
     with run.meter.timed("task_stage_save_task_manifest"):
         try:
