@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
@@ -50,7 +51,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 Yes = Annotated[
     bool, typer.Option("--yes/--dry-run", help="Make the changes; the default only shows them.")
 ]
-NotAsked = Annotated[bool, typer.Option("--yes", help="Do not ask, on a terminal either.")]
+NotAsked = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Outside = Annotated[
     bool,
     typer.Option("--outside", help="Allow the commit to change files outside the destination."),
@@ -99,9 +100,19 @@ def reporting(command: Callable[..., None]) -> Callable[..., None]:
         )
     ]
     shown = [one.replace(annotation=hints[one.name]) for one in own] + flags
+    for one in shown:
+        _name_no_value(one.annotation)
     run.__annotations__ = {one.name: one.annotation for one in shown}
     run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     return run
+
+
+def _name_no_value(annotation: Any) -> None:
+    """Let the help of a flag name no value: typer would name its type."""
+    kind, *marks = get_args(annotation) or (annotation,)
+    for mark in marks:
+        if kind is bool and isinstance(mark, OptionInfo) and mark.metavar is None:
+            mark.metavar = ""
 
 
 def absolute(text: str) -> Address:

@@ -17,10 +17,19 @@ from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, mome
 from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
-from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.results import AbortReport, JobReport, JobStatus, State
 
 _WORTH = 0.1  # seconds of waiting that are worth reporting
 ROWS = 20
+_COLOURS = {
+    State.RUNNING: "green",
+    State.COMMITTING: "green",
+    State.UNKNOWN: "yellow",
+    State.ROLLING_BACK: "yellow",
+    State.DEAD: "red",
+    State.STOPPED: "red",
+    State.EXPIRED: "red",
+}
 """Number of rows of a long table that are shown."""
 
 
@@ -207,8 +216,9 @@ def _overview(jobs: Sequence[JobView]) -> Table:
             continue
         age = "" if job.age is None else show_seconds(job.age)
         silent = "" if job.silent is None else f"{show_seconds(job.silent)} ago"
-        row = (str(status.state), age, _done(status), status.owner, silent)
-        table.add_row(*named, *(safe(cell) for cell in row))
+        row = (age, _done(status), status.owner, silent)
+        state = safe(status.state, _COLOURS.get(status.state, ""))
+        table.add_row(*named, state, *(safe(cell) for cell in row))
     return table
 
 

@@ -93,3 +93,11 @@ def test_shell_completes_commands_and_options() -> None:
 
     assert complete("asynccommit sta") == {"status"}
     assert "--adopt" in complete("asynccommit resume --a")
+
+
+@pytest.mark.parametrize("words, command", EVERY[1:], ids=NAMES[1:])
+def test_flag_names_no_value(words: tuple[str, ...], command: Any) -> None:
+    """The help of a flag does not look as if the flag took a value."""
+    flags = [option for option in command.params if getattr(option, "is_bool_flag", False)]
+
+    assert [one.name for one in flags if one.name != "help" and one.metavar != ""] == []
