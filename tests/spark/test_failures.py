@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -55,6 +56,17 @@ def test_job_that_fails_for_good_leaves_nothing(frame: Any, table: Path, partiti
         (writer.partitionBy("p") if partitioned else writer).parquet(str(table))
 
     assert wait_until(lambda: not table.exists(), 20), below(table)
+
+
+@pytest.mark.skipif(not Path("/proc").is_mount(), reason="needs a filesystem without directories")
+def test_destination_that_cannot_be_made_is_named_with_its_parent(frame: Any) -> None:
+    """The error says where the directory cannot be made, and whose that place is."""
+    with pytest.raises(Exception, match=r"cannot make the directory .*/proc/flights") as caught:
+        frame.write.parquet("/proc/flights")
+
+    assert re.search(
+        r"no permission to write, or no space, in file:/proc \(\S+ root:root\)", str(caught.value)
+    )
 
 
 @pytest.mark.parametrize("name", ["_SUCCESS", "_temporary/x"])

@@ -50,7 +50,26 @@ final class Disk {
         last = e;
       }
     }
-    throw last != null ? last : new IOException("cannot make the directory " + path);
+    throw last != null ? last : new IOException("cannot make the directory " + path + why(path));
+  }
+
+  /** Returns why a directory cannot be made, as far as the place that it belongs to tells. */
+  private String why(Path path) {
+    for (Path above = path.getParent(); above != null; above = above.getParent()) {
+      try {
+        FileStatus found = fs.getFileStatus(above);
+        if (!found.isDirectory()) {
+          return ": " + above + " is a file";
+        }
+        String rights = found.getPermission() + " " + found.getOwner() + ":" + found.getGroup();
+        return ": no permission to write, or no space, in " + above + " (" + rights + ")";
+      } catch (FileNotFoundException e) {
+        continue;
+      } catch (IOException e) {
+        return ": " + above + " cannot be read: " + e.getMessage();
+      }
+    }
+    return "";
   }
 
   /**
