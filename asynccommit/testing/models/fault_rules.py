@@ -271,6 +271,20 @@ class FaultInjector:
         dialect: dialect of the service.
     """
 
+    # A misspelt attribute, or one of the climate, is an error and not passed over.
+    __slots__ = (
+        "_bucket",
+        "_calm",
+        "_climate",
+        "_clock",
+        "_rng",
+        "_rules",
+        "_usual",
+        "dialect",
+        "requests",
+        "struck",
+    )
+
     def __init__(
         self,
         rng: random.Random,

@@ -371,3 +371,10 @@ def test_the_default_dialect() -> None:
     """Is that of ADLS Gen2."""
     assert weather().dialect is ADLS
     assert (repr(ADLS), ADLS.ops) == ("Dialect('adls')", OPS)
+
+
+@pytest.mark.parametrize("name", ["latency", "limit", "faults"])
+def test_attribute_of_the_climate_is_refused(name: str) -> None:
+    """What belongs to the climate cannot be set beside it, where it would have no effect."""
+    with pytest.raises(AttributeError, match=name):
+        setattr(weather(), name, 0.1)
