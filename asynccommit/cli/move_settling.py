@@ -105,7 +105,7 @@ class Settling:
                 store, str(place), force=self.force, lease=self.lease, on_progress=on_bulk
             )
 
-        return call.run(run, "to go on, run the same command again")
+        return call.run(run, "to continue, run the same command again")
 
 
 def advice_of(journal: str) -> str:

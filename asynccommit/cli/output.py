@@ -83,7 +83,7 @@ class Output:
 
     Attributes:
         json: one JSON value on standard output and nothing else.
-        quiet: only results and errors.
+        quiet: only warnings and errors, and JSON if asked for.
         debug: show where an error comes from.
     """
 

@@ -164,7 +164,7 @@ class BlockWriter(FileWriter):
         self._sending.discard(task)
         self._slots.free.release()
         if task.cancelled():
-            self._errors.append(OptionError(f"{self.path}: the sending of a block was cancelled"))
+            self._errors.append(OptionError(f"{self.path}: sending a block was cancelled"))
         elif error := task.exception():
             self._errors.append(error)
 

@@ -165,7 +165,7 @@ class CommitMeter:
             self._on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half a commit
             self._on_progress = None
-            self._warn(f"progress is reported no more: {_reason(error)}")
+            self._warn(f"progress reporting stopped: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

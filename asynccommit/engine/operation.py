@@ -203,7 +203,7 @@ class BulkOperation:
             self._on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half of the files
             self._on_progress = None
-            log.warning("progress is reported no more: %s", Redacted(error))
+            log.warning("progress reporting stopped: %s", Redacted(error))
 
 
 class _Stopped(Exception):  # noqa: N818 - never leaves this module

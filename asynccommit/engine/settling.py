@@ -190,7 +190,7 @@ async def _read(
         source, dest = parse_url(content.source), parse_url(content.dest)
         address = store.address
         if address is None or not (source.same_store(address) and dest.same_store(address)):
-            text = f"is of a move on the store of {content.dest}: open that store"
+            text = f"belongs to a move on the store of {content.dest}: open that store"
             raise ManifestError(str(record.place), text)
         move = Journaled(operation, record, content.tree, content.replace, lease)
         move.source, move.dest = source.path, dest.path
@@ -283,8 +283,8 @@ def _finished(content: MoveJournal) -> CommittedError:
 
 def _decided(move: Journaled, error: CommittedError) -> CommittedError:
     text = (
-        "all files have been moved, and only the end is left, so it cannot be undone. Finish it: "
-        f"asynccommit mv --resume {quoted(move.journal.shown)}"
+        "all files have been moved and only the last step is left, so it cannot be undone. Finish "
+        f"it: asynccommit mv --resume {quoted(move.journal.shown)}"
     )
     return CommittedError(error.job_id, error.stage, (), text)
 

@@ -42,7 +42,7 @@ def _facts(report: LoadReport) -> Table:
     for directory, why in report.kept.items():
         table.add_row("kept", safe(f"{directory}: {why}"))
     if report.left:
-        table.add_row("left", safe(f"the own directory: {report.left}", "red"))
+        table.add_row("left", safe(f"its own directory: {report.left}", "red"))
     return table
 
 

@@ -75,7 +75,7 @@ def test_a_callback_that_fails_is_called_no_more() -> None:
 
     run_virtual(work())
     assert len(calls) == 1
-    assert warnings == ["progress is reported no more: BrokenPipeError: closed"]
+    assert warnings == ["progress reporting stopped: BrokenPipeError: closed"]
 
 
 def test_long_stages_are_logged(caplog: pytest.LogCaptureFixture) -> None:

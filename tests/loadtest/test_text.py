@@ -46,7 +46,7 @@ def test_all_of_a_report_is_shown() -> None:
         "a commit of 1,000,000 files takes 15 min 00 s: scaled",
         "file:/t/dead, of a run that had died",
         "file:/t/alive: it has just begun",
-        "the own directory: it was denied",
+        "its own directory: it was denied",
     ):
         assert part in text
     rename = next(line.split() for line in text.splitlines() if line.split()[:1] == ["rename"])

@@ -70,7 +70,7 @@ FromFile = Annotated[
     ),
 ]
 KeepGoing = Annotated[
-    bool, typer.Option("--keep-going", "-k", help="Go on after a failure; report all failures.")
+    bool, typer.Option("--keep-going", "-k", help="Continue after a failure; report all failures.")
 ]
 Rate = Annotated[
     float | None, typer.Option("--rate", min=0.001, help="Maximum number of requests a second.")

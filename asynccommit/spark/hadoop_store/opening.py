@@ -77,7 +77,7 @@ def look_at(address: Address) -> FileFacts:
         return _KNOWN[name]
     except (Py4JError, OSError) as error:
         why = _why(error)
-    raise UnsupportedError(f"{name}: the driver's JVM does not open it: {why}")
+    raise UnsupportedError(f"{name}: the driver's JVM cannot open it: {why}")
 
 
 def facts_of(files: Any, name: str) -> FileFacts:
@@ -94,7 +94,7 @@ def facts_of(files: Any, name: str) -> FileFacts:
     facts = orjson.loads(files.facts(name))
     if facts["refused"]:
         raise UnsupportedError(
-            f"{name} is no store for a commit: {facts['refused']} ({facts['class']})"
+            f"{name} cannot be used for commits: {facts['refused']} ({facts['class']})"
         )
     return FileFacts(name, facts["class"], facts["atomic"], facts["etags"], facts["survives"])
 

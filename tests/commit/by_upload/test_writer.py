@@ -277,7 +277,7 @@ async def test_cancelled_part_is_missed() -> None:
     (asyncio.all_tasks() - before).pop().cancel()
     gate.open()
 
-    with pytest.raises(OptionError, match="sending of a block was cancelled"):
+    with pytest.raises(OptionError, match="sending a block was cancelled"):
         await file.aclose()
 
     assert (at.closed, open_uploads(at.bucket)) == ([], [])

@@ -62,7 +62,7 @@ class SimStore(Sender):
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
         account = options.get("account")
         if not isinstance(account, AdlsAccount):
-            raise OptionError(f"account is {account!r}: give an Account of the model")
+            raise OptionError(f"account is {account!r}: expected an Account of the model")
         self._account = account
         self._fs = address.authority.partition("@")[0]
         super().__init__(options, kind_of)
@@ -269,7 +269,7 @@ class SimStore(Sender):
                 except NotFoundError:  # deleted by the move, or by an unanswered delete
                     return await self._has_etag(look, info)
                 return False
-        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
+        raise OutcomeUnknownError(look.method, look.path, "no response, nor to any later request")
 
     async def _has_etag(self, look: Asked, info: Info) -> bool:
         ask = partial(self._account.head, self._fs, info.path[1:])
@@ -279,7 +279,7 @@ class SimStore(Sender):
                     return (await self._ask(look, "head", info.path, ask)).etag == info.etag
                 except NotFoundError:
                     return False
-        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
+        raise OutcomeUnknownError(look.method, look.path, "no response, nor to any later request")
 
     def _remove(self, path: str) -> None:
         self._account.delete(self._fs, path[1:])
