@@ -142,6 +142,7 @@ class DemoResult(Findings):
                 "tables": short_path(str(Path(self.ours.path).parent)),
                 "marker": short_path(self.success) if self.success else "missing",
                 "look at it": f"asynccommit inspect {ours}",
+                "page with plots": f"asynccommit report {ours} --html report.html",
                 "report": self.report or "missing",
                 "Spark's log": short_path(self.log),
             }
