@@ -29,7 +29,7 @@ def _send(method: str, url: str, body: bytes = b"", **headers: str) -> None:
 def _azure(name: str) -> Any:
     account, key = os.environ["WITNESS_ACCOUNT"], os.environ["WITNESS_KEY"]
     headers = {"Authorization": "Bearer any", "x-ms-version": "2024-11-04"}
-    _send("PUT", f"{_ENDPOINT}/{account}/{name}?restype=container", **headers)
+    _send("PUT", f"{_ENDPOINT}/{account}/{name}?restype=container", b"", **headers)
     return obstore.store.AzureStore(
         name,
         account_name=account,
