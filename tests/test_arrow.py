@@ -52,7 +52,11 @@ def test_each_kind_of_data_is_written(tmp_path: Path, kind: str, by: Any) -> Non
     assert report.files == len(files(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("data", [BATCHES[0].to_pydict(), iter(BATCHES), [], 7], ids=str)
+@pytest.mark.parametrize(
+    "data",
+    [BATCHES[0].to_pydict(), iter(BATCHES), [], 7],
+    ids=lambda data: type(data).__name__,
+)
 def test_other_data_is_refused(tmp_path: Path, data: Any) -> None:
     """The error names the type and what is expected, and nothing is written."""
     with pytest.raises(OptionError, match=f"data is a {type(data).__name__}: expected tables"):
@@ -72,7 +76,7 @@ def test_other_data_is_refused(tmp_path: Path, data: Any) -> None:
         ("arrow", "ipc", ".arrow"),
         (ds.IpcFileFormat(), "ipc", ".arrow"),
     ],
-    ids=str,
+    ids=["parquet", "ParquetFileFormat", "csv", "CsvFileFormat", "ipc", "arrow", "IpcFileFormat"],
 )
 @pytest.mark.sample(3)
 def test_each_format_is_written(tmp_path: Path, form: Any, name: str, suffix: str) -> None:
@@ -171,7 +175,7 @@ def test_existing_data_behavior_is_a_mode(tmp_path: Path, behavior: Any) -> None
         ),
         ({"basename_template": "x-{i}"}, "basename_template is not an argument here: expected"),
     ],
-    ids=str,
+    ids=lambda given: "-".join(given) if isinstance(given, dict) else None,
 )
 @pytest.mark.sample(4)
 def test_invalid_arguments_are_refused(
