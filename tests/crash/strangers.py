@@ -149,6 +149,9 @@ def judge(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
     if not story.said:
         whole = mine or story.files  # strangers may have written over each of its files
         committed = all(tree.get(path, Item()).data == item.data for path, item in whole.items())
+        gone = {path for path in had if path not in {*story.scenario.kept, *stranger.last}}
+        if not mine and gone:  # then what the job replaces tells whether it is committed
+            committed = committed or gone.isdisjoint(tree)
     stays = {p: had[p] for p in (story.scenario.kept if committed else had) if p in had}
     taken = {parent for path in stranger.last for parent in (path, *above(path))}
     kept = {
