@@ -149,13 +149,14 @@ def open_through(pair: MiniHdfs, monkeypatch: pytest.MonkeyPatch) -> None:
 async def check_job(pair: MiniHdfs, storage: dict[str, str], gone: asyncio.Future[None]) -> None:
     """Write a job of many files, let the other NameNode take over, and look at the result."""
     few = Options(workers=4)  # so that a batch has many files
+    direct = options_of(pair)  # a NameNode that is dead tells its port no more
     async with open_job("hdfs://ns/t", options=few, storage_options=storage) as job:
         async with job.task(0) as task:
             await asyncio.gather(*(task.put(f"part-{n}", b"x") for n in range(FILES)))
         taken = asyncio.ensure_future(_after(gone, lambda: take_over(pair)))
     await taken
     assert job.report.files == FILES
-    async with open_store("hdfs://ns", storage_options=options_of(pair)) as store:
+    async with open_store("hdfs://ns", storage_options=direct) as store:
         names = {info.path.rpartition("/")[2] for info in (await store.list("/t")).entries}
     assert names == {"_SUCCESS"} | {f"part-{n}" for n in range(FILES)}
 
