@@ -102,7 +102,7 @@ def test_a_write_task_is_a_task(tmp_path: Path, cluster: Any) -> None:
     assert len(sink.report.tasks) == 3
     assert len(directories(tmp_path / "out")) == len(VALUES) - 1
     assert values_of(tmp_path / "out", "v") == once(range(12))
-    with pytest.raises(OptionError, match="make another Sink"):
+    with pytest.raises(OptionError, match="make a new Sink"):
         _rows().write_datasink(sink)
 
 

@@ -190,7 +190,7 @@ async def test_progress_that_raises(site: Site, error: Exception) -> None:
     job = await site.ready(FILES)
     report = await job.commit_job(on_progress=tell)
 
-    assert "progress is reported no more" in report.warnings[0]
+    assert "progress reporting stopped" in report.warnings[0]
     assert site.files() == FILES
 
 
