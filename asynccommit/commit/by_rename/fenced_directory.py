@@ -239,6 +239,10 @@ async def _put_back(run: CommitContext, place: str) -> None:
     try:
         await run.store.rename(place, run.layout.attempt_dir)
         return
+    except NotFoundError:
+        if not await is_there(run.store, run.layout.attempt_dir):
+            raise
+        return  # another process, which has seen the commit as well, was quicker
     except ExistsError:
         children = await list_all(run.store, place)
     for child in children:

@@ -84,12 +84,13 @@ class Plan:
         return [path for path in found if path not in self.loaded.parents]
 
     async def take_sample(self) -> None:
-        """Name the first destinations: the same for each owner of the commit."""
+        """Name the first destinations, in order: the same for each owner of the commit."""
         self.sample.clear()
         async for entry in self.loaded.spill.each():
             if len(self.sample) == SAMPLE:
-                return
+                break
             self.sample.append(entry.dest)
+        self.sample.sort()  # manifests are read in any order
 
     def unit_of(self, directory: str) -> str | None:
         """Return the unit that ``directory`` is, or is in, if there is one."""
