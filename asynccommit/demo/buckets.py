@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 THREADS = 8  # More threads than tasks: reading back only waits for responses.
 _LEFT = (f"/{TEMPORARY}/", "/__magic")
+# So few requests a second that the driver can be killed between two of them.
+_SLOW = {"spark.hadoop.asynccommit.rate": "100"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +267,7 @@ def run_on_bucket(
 ) -> BucketOutcome:
     """Run all steps on a bucket; the first day of ``month`` is overwritten."""
     say("starting Spark")
-    job = DriverJob.on(ground, f"{store.root}/killed", conf, THREADS)
+    job = DriverJob.on(ground, f"{store.root}/killed", {**conf, **_SLOW}, THREADS)
     with ground.session(THREADS, conf) as session:
         return _BucketScenario(session, ground, say, store, bucket, job, weather).go(month)
 
