@@ -84,7 +84,7 @@ class Plan:
         return [path for path in found if path not in self.loaded.parents]
 
     async def take_sample(self) -> None:
-        """Name the first destinations, in order: the same for each owner of the commit."""
+        """Name the first destinations, in order: each owner names the same."""
         self.sample.clear()
         async for entry in self.loaded.spill.each():
             if len(self.sample) == SAMPLE:
