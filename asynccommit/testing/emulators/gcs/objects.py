@@ -80,19 +80,7 @@ class Objects:
             preconditions=call.conditions(),
         )
         check_etag(call, found)
-        headers = media_headers(found)
-        if found.details.content_encoding:
-            plain = decompressed(found, call.headers)
-            if plain is not None:
-                del headers["Content-Encoding"]
-                return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
-        start, end = byte_range(call)
-        data = found.content.part(start, end)
-        if start == 0 and end is None:
-            return GcsResponse(200, headers, data)
-        first = start if start >= 0 else max(0, found.size + start)
-        headers["Content-Range"] = f"bytes {first}-{first + len(data) - 1}/{found.size}"
-        return GcsResponse(206, headers, data)
+        return media_response(call, found, media_headers(found))
 
     def list(self, call: GcsCall) -> GcsResponse:
         """Return a page of a bucket's objects."""
@@ -333,6 +321,20 @@ def check_etag(call: GcsCall, found: GcsObject) -> None:
 def _names(header: str, etag: str) -> bool:
     given = {_.strip().strip('"') for _ in header.split(",")}
     return "*" in given or etag in given
+
+
+def media_response(call: GcsCall, found: GcsObject, headers: dict[str, str]) -> GcsResponse:
+    """Return the bytes that a download asks for: decompressed, a range, or all."""
+    if (plain := decompressed(found, call.headers)) is not None:
+        del headers["Content-Encoding"]
+        return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
+    start, end = byte_range(call)
+    data = found.content.part(start, end)
+    if start == 0 and end is None:
+        return GcsResponse(200, headers, data)
+    first = start if start >= 0 else max(0, found.size + start)
+    headers["Content-Range"] = f"bytes {first}-{first + len(data) - 1}/{found.size}"
+    return GcsResponse(206, headers, data)
 
 
 def media_headers(found: GcsObject) -> dict[str, str]:

@@ -13,8 +13,7 @@ from email.utils import parsedate_to_datetime
 from xml.sax.saxutils import escape
 
 from asynccommit.testing.emulators.gcs.call import GcsCall, GcsRoute, Query, decode, number
-from asynccommit.testing.emulators.gcs.objects import byte_range, media_headers
-from asynccommit.testing.emulators.gcs.transcoding import GUNZIPPED, decompressed
+from asynccommit.testing.emulators.gcs.objects import media_headers, media_response
 from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, rfc3339
 from asynccommit.testing.emulators.gcs.xml_uploads import XmlUploads
 from asynccommit.testing.emulators.gcs.xml_wire import (
@@ -102,16 +101,7 @@ class XmlApi:
         _check_read(call, found)
         headers = media_headers(found) | {"ETag": quoted_etag(found)}
         headers |= {f"{META}{name}": text for name, text in found.details.metadata.items()}
-        if (plain := decompressed(found, call.headers)) is not None:
-            del headers["Content-Encoding"]
-            return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
-        start, end = byte_range(call)
-        data = found.content.part(start, end)
-        if start == 0 and end is None:
-            return GcsResponse(200, headers, data)
-        first = start if start >= 0 else max(0, found.size + start)
-        headers["Content-Range"] = f"bytes {first}-{first + len(data) - 1}/{found.size}"
-        return GcsResponse(206, headers, data)
+        return media_response(call, found, headers)
 
     def put(self, call: GcsCall) -> GcsResponse:
         """Create an object, replacing the present one."""
