@@ -265,6 +265,7 @@ def test_a_task_that_begins_after_its_job_has_failed(ran: Ran) -> None:
     """An attempt whose directory is made after the end of the job removes it, and the table's."""
     [late] = ran.told["late"]
 
+    assert ran.emulator.do(lambda it: it.weather.struck["slow mkdir"]) == 1
     assert "not the second" in str(late.error)
     assert ran.tree("late") == {}
 
