@@ -324,7 +324,7 @@ def _names(header: str, etag: str) -> bool:
 
 
 def media_response(call: GcsCall, found: GcsObject, headers: dict[str, str]) -> GcsResponse:
-    """Return the bytes that a download asks for: decompressed, a range, or all."""
+    """Answer a download: decompressed bytes, a range, or the whole object."""
     if (plain := decompressed(found, call.headers)) is not None:
         del headers["Content-Encoding"]
         return GcsResponse(200, {**headers, **GUNZIPPED}, plain)
