@@ -23,6 +23,13 @@ class LossyProxy:
         self._server_port = server_port
         self._needle: bytes | None = None
         self._times = 0
+        self._awaited = b""
+        self._came = asyncio.Event()
+
+    async def asked(self, needle: bytes) -> None:
+        """Wait for the next request that holds ``needle``."""
+        self._awaited, self._came = needle, asyncio.Event()
+        await self._came.wait()
 
     def lose(self, needle: bytes, times: int = 1) -> None:
         """Lose the responses to the next requests that hold ``needle``, with their connections."""
@@ -48,6 +55,8 @@ class LossyProxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event
     ) -> None:
         while data := await reader.read(_CHUNK):
+            if self._awaited and self._awaited in data:
+                self._came.set()
             if self._needle is not None and self._needle in data and self.lost < self._times:
                 self.lost += 1
                 doomed.set()

@@ -83,6 +83,17 @@ class MiniHdfs:
         with self.hadoop.errors():
             return bool(self.filesystem.delete(self.path(path), True))
 
+    @contextmanager
+    def blocks_unreported(self) -> Iterator[None]:
+        """Keep the DataNode from telling the NameNode which blocks it has got."""
+        utils = self.hadoop.java(f"{_HDFS}.server.datanode.DataNodeTestUtils")
+        node = self.cluster.getDataNodes().get(0)
+        utils.pauseIBR(node)
+        try:
+            yield
+        finally:
+            utils.resumeIBR(node)
+
     def file_id(self, path: str) -> int:
         """Return the number of the inode at ``path``."""
         with self.hadoop.errors():
