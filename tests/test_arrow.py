@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from asynccommit import OptionError
 from asynccommit.arrow import write_dataset
@@ -50,6 +52,48 @@ def test_each_kind_of_data_is_written(tmp_path: Path, kind: str, by: Any) -> Non
     assert values_of(tmp_path / "out", "v") == once(range(12))
     assert directories(tmp_path / "out") == (FOLDERS if by else {"."})
     assert report.files == len(files(tmp_path / "out"))
+
+
+def test_partitions_have_large_row_groups(tmp_path: Path) -> None:
+    """Rows of a partition are gathered from all batches, in their order."""
+    rows = pa.table({"k": [0, 1, 2, 3] * 10_000, "v": range(40_000)})
+
+    write_dataset(rows.to_reader(1_000), tmp_path / "out", partitioning=["k"])
+
+    for number, path in enumerate(sorted(files(tmp_path / "out"))):
+        file = parquet.ParquetFile(tmp_path / "out" / path)
+        assert file.num_row_groups == 1
+        assert file.read()["v"].to_pylist() == list(range(number, 40_000, 4))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([None, 1, 2]), st.sampled_from("ab"))),
+    at_once=st.integers(1, 8),
+    limit=st.sampled_from(["_ROWS", "_BYTES"]),
+)
+def test_any_rows_go_to_their_partitions(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], at_once: int, limit: str
+) -> None:
+    """However rows are gathered, each is in the directory of its values."""
+    columns = {"n": [row[0] for row in rows], "k": [row[1] for row in rows]}
+    schema = pa.schema({"n": pa.int32(), "k": pa.string(), "v": pa.int64()})
+    table = pa.table({**columns, "v": range(len(rows))}, schema)
+    out = tmp_path_factory.mktemp("any") / "out"
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(f"asynccommit.tabular.arrow_files.{limit}", at_once)
+        write_dataset(table.to_reader(5), out, partitioning=["n", "k"])
+
+    expected: dict[str, list[int]] = {}
+    for place, (number, letter) in enumerate(rows):
+        name = "__HIVE_DEFAULT_PARTITION__" if number is None else number
+        expected.setdefault(f"n={name}/k={letter}", []).append(place)
+    found = {
+        path.rpartition("/")[0]: sorted(parquet.ParquetFile(out / path).read()["v"].to_pylist())
+        for path in files(out)
+    }
+    assert found == expected
 
 
 @pytest.mark.parametrize(

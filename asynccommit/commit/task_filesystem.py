@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import threading
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fsspec import AbstractFileSystem
 
-from asynccommit.commit.blocking_file import BlockingFile
+from asynccommit.commit.blocking_file import GATHERED, BlockingFile
 from asynccommit.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
+_CLOSES = 32
+"""Files that are closed at once in the background. Each keeps what it has not sent in memory."""
 
 
 class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -40,6 +44,7 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
         super().__init__(skip_instance_cache=True)
         self._task = task
         self._run = run
+        self._finish = run
         self._files: dict[str, BlockingFile | int] = {}
         self._lock = threading.Lock()
 
@@ -77,10 +82,25 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
             )
         if mode == "xb":
             self._refuse_existing(path)
-        file = BlockingFile(self._run(self._task.open(path)), path, run=self._run)
+        file = BlockingFile(self._run(self._task.open(path)), path, self._run, self._finish)
         with self._lock:
             self._files[path] = file
         return file
+
+    @contextmanager
+    def closing_in_background(self) -> Iterator[Self]:
+        """Close files in threads, while the library goes on; wait for all of them.
+
+        Raises the first error of a close, here or at the next close.
+        """
+        closes = _Closes(self._run)
+        self._finish = closes.start
+        try:
+            yield self
+        finally:
+            self._finish = self._run
+            closes.wait()
+        closes.check()
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: object) -> None:
         """Write a whole file.
@@ -171,6 +191,44 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
             }
 
 
+class _Closes:
+    """Closes of files that go on in threads.
+
+    Args:
+        run: waits for a coroutine of the task, in the calling thread.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._threads = ThreadPoolExecutor(_CLOSES, thread_name_prefix="asynccommit-close")
+        self._free = threading.Semaphore(_CLOSES)
+        self._failed: Future[Any] | None = None
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start the close of a file, once fewer than the most are under way.
+
+        Raises the error of an earlier one.
+        """
+        self._free.acquire()
+        closing = self._threads.submit(self._run, work)
+        closing.add_done_callback(self._ended)
+        self.check()
+
+    def wait(self) -> None:
+        """Wait for all closes."""
+        self._threads.shutdown()
+
+    def check(self) -> None:
+        """Raise the error of the first close that failed."""
+        if self._failed is not None:
+            self._failed.result()
+
+    def _ended(self, closing: Future[Any]) -> None:
+        self._free.release()
+        if closing.exception() is not None and self._failed is None:
+            self._failed = closing
+
+
 def run_on(loop: asyncio.AbstractEventLoop) -> Run:
     """Return what waits in a thread for a coroutine on ``loop``."""
 
@@ -191,6 +249,14 @@ def run_on(loop: asyncio.AbstractEventLoop) -> Run:
 
 def arrow_filesystem(filesystem: TaskFileSystem) -> Any:
     """Return the same filesystem for pyarrow."""
+    import pyarrow as pa
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-    return PyFileSystem(FSSpecHandler(filesystem))
+    class _Handler(FSSpecHandler):  # type: ignore[misc]
+        """Hands what pyarrow writes to Python in large pieces."""
+
+        def open_output_stream(self, path: str, metadata: object) -> Any:
+            """Open a file. Raises the errors of the filesystem."""
+            return pa.BufferedOutputStream(super().open_output_stream(path, metadata), GATHERED)
+
+    return PyFileSystem(_Handler(filesystem))

@@ -7,7 +7,8 @@ that is escaped already.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 
+from asynccommit.commit.task import to_arrow
 from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import escape
 from asynccommit.sync import BlockingTask
@@ -23,6 +25,10 @@ from asynccommit.tabular.names import NULL, check_columns, ending, escaped, stem
 from asynccommit.tabular.places import local_directory
 
 _MANY = 2**31 - 1
+_ROWS = 1 << 20
+"""Rows that are sorted by their partitions at once; those of a partition become a row group."""
+_BYTES = 1 << 27
+"""The memory that they may take, unless one batch takes more."""
 _FORMATS: Mapping[str, Callable[[], Any]] = {
     "parquet": ds.ParquetFileFormat,
     "csv": ds.CsvFileFormat,
@@ -98,16 +104,17 @@ class ArrowFiles:
         """
         template = f"{stem(number, job_id)}{{i}}{ending(self.form, self.compression)}"
         arguments = {"max_partitions": _MANY, **self._partitioned(data), **self.write_options}
-        ds.write_dataset(
-            base_dir=local_directory(task) or "",
-            basename_template=template,
-            format=self.form,
-            file_options=self._file_options(),
-            existing_data_behavior="overwrite_or_ignore",
-            filesystem=_filesystem(task, template, self.name),
-            create_dir=True,
-            **arguments,
-        )
+        with _filesystem(task, template, self.name) as filesystem:
+            ds.write_dataset(
+                base_dir=local_directory(task) or "",
+                basename_template=template,
+                format=self.form,
+                file_options=self._file_options(),
+                existing_data_behavior="overwrite_or_ignore",
+                filesystem=filesystem,
+                create_dir=True,
+                **arguments,
+            )
 
     def _file_options(self) -> Any:
         if self.made is not None:
@@ -124,7 +131,11 @@ class ArrowFiles:
         reader = data.to_reader() if hasattr(data, "to_reader") else data
         check_columns(self.partition_by, reader.schema.names)
         schema = _schema(reader.schema, self.partition_by)
-        batches = (_batch(batch, schema, self.partition_by) for batch in reader)
+        batches = (
+            piece
+            for batch in _gathered(reader)
+            for piece in _pieces(_batch(batch, schema, self.partition_by), self.partition_by)
+        )
         directories = pa.schema([schema.field(name) for name in self.partition_by])
         return {
             "data": pa.RecordBatchReader.from_batches(schema, batches),
@@ -143,6 +154,39 @@ def _schema(schema: Any, partitions: Sequence[str]) -> Any:
     for name in partitions:
         schema = schema.set(schema.get_field_index(name), pa.field(name, _NAMES))
     return schema
+
+
+def _gathered(reader: Any) -> Iterator[Any]:
+    """Yield batches of up to ``_ROWS`` rows, or fewer of ``_BYTES`` bytes."""
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in reader:
+        for start in range(0, len(batch), _ROWS):
+            part = batch.slice(start, _ROWS)
+            if waiting and (rows + len(part) > _ROWS or size + part.nbytes > _BYTES):
+                yield pa.concat_batches(waiting)
+                waiting, rows, size = [], 0, 0
+            waiting.append(part)
+            rows, size = rows + len(part), size + part.nbytes
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _pieces(batch: Any, partitions: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of each partition, in their order.
+
+    pyarrow would make a row group of each partition of every 32,768 rows.
+    """
+    number = pa.scalar(0, pa.int64())
+    for name in partitions:
+        column = batch.column(name)
+        indices = pc.cast(column.indices, pa.int64())
+        number = pc.add(pc.multiply(number, len(column.dictionary)), indices)
+    order = pc.sort_indices(number)
+    ordered, start = batch.take(order), 0
+    for end in pc.run_end_encode(number.take(order)).run_ends.to_pylist():
+        yield ordered.slice(start, end - start)
+        start = end
 
 
 def _batch(batch: Any, schema: Any, partitions: Sequence[str]) -> Any:
@@ -168,10 +212,18 @@ def _directories(values: Any, column: str) -> Any:
     return pa.DictionaryArray.from_arrays(numbers, [f"{column}={text}" for text in known])
 
 
-def _filesystem(task: BlockingTask, template: str, name: str | None) -> Any:
-    """Return a filesystem that writes a task's files under their names."""
-    remote = local_directory(task) is None
-    files = task.arrow_filesystem if remote else LocalFileSystem()
+@contextmanager
+def _filesystem(task: BlockingTask, template: str, name: str | None) -> Iterator[Any]:
+    """Yield a filesystem that writes a task's files under their names."""
+    if local_directory(task) is not None:
+        yield _named(LocalFileSystem(), template, name)
+        return
+    # pyarrow by itself closes no more files at once than it has threads.
+    with task.filesystem.closing_in_background() as remote:
+        yield _named(to_arrow(remote), template, name)
+
+
+def _named(files: Any, template: str, name: str | None) -> Any:
     return files if name is None else PyFileSystem(_Named(files, template, name))
 
 

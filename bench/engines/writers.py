@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-from asynccommit import arrow, daft, dask, duckdb, polars
-from asynccommit.testing.emulators.adls.emulator import running_emulator
-from asynccommit.testing.models.fault_rules import Climate
+from asynccommit import arrow, daft, dask, duckdb, polars, sync
+from asynccommit.demo.emulated import serving
 
 BY = "day"
 
@@ -117,19 +118,20 @@ LOCAL: Mapping[str, Pair] = {
 
 @contextmanager
 def on_adls(latency: float) -> Iterator[Pair]:
-    """Yield pyarrow with adlfs, and ours, on an emulated account.
+    """Yield pyarrow with adlfs, and ours, on an emulated account in another process.
 
     Args:
         latency: seconds that each response takes.
     """
     from adlfs import AzureBlobFileSystem
 
-    with running_emulator() as emulator:
-        emulator.do(lambda it: it.model.create_filesystem("data"))
-        slow = Climate.from_json({"latency": {"model": "fixed", "seconds": latency}})
-        emulator.do(lambda it: setattr(it.weather, "climate", slow))
-        storage = {"connection_string": emulator.connection_string}
-        base = f"abfs://data@{emulator.account}.dfs.core.windows.net"
+    shape = ["--filesystem", "data", "--latency", f"{latency * 1000:g}ms"]
+    with (
+        tempfile.TemporaryDirectory(prefix="asynccommit-bench-") as folder,
+        serving("adls", shape, Path(folder, "emulator.log")) as emulator,
+    ):
+        storage = {"connection_string": emulator.facts["connection_string"]}
+        base = f"abfs://data@{emulator.facts['account']}.dfs.core.windows.net"
 
         def own(rows: Any, dest: str) -> None:
             files = AzureBlobFileSystem(**storage, skip_instance_cache=True)
@@ -139,3 +141,4 @@ def on_adls(latency: float) -> Iterator[Pair]:
             arrow.write_dataset(rows, f"{base}/{dest}", partitioning=[BY], storage_options=storage)
 
         yield Pair(own, ours)
+        sync.wait_for_cleanup(30)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +14,7 @@ import pytest
 from asynccommit import sync
 from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.writers import LocalWriter, WholeWriter
-from asynccommit.errors import UnavailableError
+from asynccommit.errors import OptionError, RejectedError, UnavailableError
 
 
 async def _refuse(data: bytes) -> None:
@@ -50,6 +52,39 @@ def test_close_that_fails() -> None:
     with pytest.raises(UnavailableError):
         file.close()
     file.close()
+
+
+def test_small_writes_are_gathered() -> None:
+    """The event loop is asked once for many of them, and gets each byte in order."""
+    whole: list[bytes] = []
+    asked: list[str] = []
+
+    async def save(data: bytes) -> None:
+        whole.append(data)
+
+    def run(work: Any) -> Any:
+        asked.append(work.cr_code.co_name)
+        return asyncio.run(work)
+
+    with BlockingFile(WholeWriter("/t/a", save), "a", run) as file:
+        for number in range(1_000):
+            file.write(bytes([number % 256]) * 300)
+        assert file.tell() == 300_000
+
+    assert whole == [b"".join(bytes([number % 256]) * 300 for number in range(1_000))]
+    assert asked == ["_write", "_close"]
+
+
+def test_write_that_fails(tmp_path: Path) -> None:
+    """A file that has lost bytes is aborted, and cannot be finished without them."""
+    (tmp_path / "a").mkdir()
+    file = BlockingFile(LocalWriter(str(tmp_path / "a")), "a")
+
+    with pytest.raises(RejectedError):
+        file.write(b"x" * (2 << 20))
+
+    with pytest.raises(OptionError, match="closed"):
+        file.write(b"more")
 
 
 def test_file_that_is_forgotten() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import builtins
 import pickle
+import shutil
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from asynccommit import OptionError, UnsupportedError, engine, open_job, open_store, sync
+from asynccommit.commit.task_filesystem import TaskFileSystem
 from asynccommit.engine.renames import find
+from asynccommit.errors import NotFoundError
+from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from asynccommit.testing.pytest_plugin import adls_emulator_thread
@@ -127,6 +132,35 @@ async def test_an_asyncio_task_is_used_from_threads(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match="to_thread"):
             files.pipe_file("two", b"")
     assert job.report.files == 1
+
+
+def test_files_are_closed_in_the_background(tmp_path: Path) -> None:
+    """Closes within the block run at the same time, and have ended after it."""
+    together = threading.Barrier(8)
+
+    def run(work: Any) -> Any:
+        if work.cr_code.co_name == "_close":
+            together.wait(30)
+        return submit(work)
+
+    with sync.job(tmp_path) as job, job.task(0) as task:
+        files = TaskFileSystem(task._inner, run)
+        with files.closing_in_background():
+            for number in range(8):
+                with files.open(f"{number}", "wb") as file:
+                    file.write(b"data")
+    assert job.report.files == 8
+
+
+def test_a_close_in_the_background_that_fails_is_raised(tmp_path: Path) -> None:
+    """The error is that of the close, and the task is aborted."""
+    with pytest.raises(NotFoundError), sync.job(tmp_path) as job, job.task(0) as task:  # noqa: SIM117
+        with task.filesystem.closing_in_background() as files:
+            file = files.open("a", "wb")
+            shutil.rmtree(task.directory)
+            file.close()
+    assert job.job_id
+    assert not (tmp_path / "a").exists()
 
 
 def test_an_error_of_the_library_aborts_the_task(place: Place) -> None:
