@@ -19,6 +19,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.cell_progress import shown_in_cell
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job_context import JobContext
@@ -207,7 +208,8 @@ async def open_job(
             ``file_v2``; defaults to the committer in the options, or the one that suits the store.
         pending: URL under which the staging committers keep pending sets, as in
             ``fs.s3a.committer.staging.tmp.path``.
-        on_progress: called a few times a second while the job is committed.
+        on_progress: called a few times a second while the job is committed; without it a notebook
+            shows the progress in the cell.
         host: clock, ids and names; the real ones by default.
 
     Raises:
@@ -232,13 +234,14 @@ async def open_job(
             if made.set_up:
                 await abort_after(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
-        job._report = await made.commit_job(
-            job.commits,
-            mode=meant,
-            strict=True,
-            on_progress=on_progress,
-            on_visible=job._visible,
-        )
+        with shown_in_cell(on_progress) as tell:
+            job._report = await made.commit_job(
+                job.commits,
+                mode=meant,
+                strict=True,
+                on_progress=tell,
+                on_visible=job._visible,
+            )
 
 
 @checked
@@ -295,7 +298,8 @@ async def commit_job(
         committer: the name of the committer, see ``open_job``.
         mode: how to treat existing data of the destination, see ``Mode``.
         overwrite: decoded paths of directories whose content is also replaced.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, on the event loop; without it a notebook shows
+            the progress in the cell.
         on_visible: called once with the report so far, on the event loop, when readers see the
             whole job and only its clean-up is left. It is not called with options that make the
             caller wait, see ``Options.cleanup``, nor for a job that was committed before.
@@ -305,13 +309,14 @@ async def commit_job(
     """
     chosen = Mode.of(mode)
     async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
-        return await opened.commit_job(
-            tasks,
-            mode=chosen,
-            overwrite=overwrite,
-            on_progress=on_progress,
-            on_visible=on_visible,
-        )
+        with shown_in_cell(on_progress) as tell:
+            return await opened.commit_job(
+                tasks,
+                mode=chosen,
+                overwrite=overwrite,
+                on_progress=tell,
+                on_visible=on_visible,
+            )
 
 
 @checked
@@ -389,7 +394,8 @@ async def resume_job(
         adopt: also finish a commit of Hadoop's own committer, which has no record.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, on the event loop; without it a notebook shows
+            the progress in the cell.
 
     Raises:
         OwnedError: its owner may be alive; nothing was done.
@@ -400,7 +406,8 @@ async def resume_job(
     chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
     async with JobRef(url, *chosen, options, storage_options).open() as committer:
         await _seek(committer)
-        return await committer.resume_job(force=force, adopt=adopt, on_progress=on_progress)
+        with shown_in_cell(on_progress) as tell:
+            return await committer.resume_job(force=force, adopt=adopt, on_progress=tell)
 
 
 @checked
@@ -421,7 +428,8 @@ async def rollback_job(
     chosen = await _chosen(url, job_id, attempt, storage_options)
     async with JobRef(url, *chosen, options, storage_options).open() as committer:
         await _seek(committer)
-        return await committer.rollback_job(force=force, on_progress=on_progress)
+        with shown_in_cell(on_progress) as tell:
+            return await committer.rollback_job(force=force, on_progress=tell)
 
 
 @checked

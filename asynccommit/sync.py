@@ -12,7 +12,6 @@ refuses to work. Hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -22,7 +21,6 @@ from contextlib import (
     nullcontext,
 )
 from functools import wraps
-from importlib import import_module
 from inspect import signature
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
 from asynccommit import api
 from asynccommit.api import Job
 from asynccommit.commit.blocking_file import BlockingFile
+from asynccommit.commit.cell_progress import is_notebook, shown_in_cell
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress, Progress
@@ -319,7 +318,7 @@ class _CellProgress:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show progress while the block runs."""
-        with _notebook().notebook_progress() as self._bars:
+        with shown_in_cell(None) as self._bars:
             yield
 
 
@@ -331,18 +330,14 @@ def _shown_in_cell(
     if not _is_shown_in_cell(function, given):
         yield given
         return
-    with _notebook().notebook_progress() as bars:
+    with shown_in_cell(None) as bars:
         yield {**given, "on_progress": bars}
 
 
 def _is_shown_in_cell(function: Callable[..., object], given: Mapping[str, object]) -> bool:
-    if "IPython" not in sys.modules or given.get("on_progress") is not None:
+    if given.get("on_progress") is not None:
         return False
-    return "on_progress" in signature(function).parameters and bool(_notebook().in_kernel())
-
-
-def _notebook() -> Any:
-    return import_module("asynccommit.inspect.notebook")
+    return "on_progress" in signature(function).parameters and is_notebook()
 
 
 def _until_visible(job: Job) -> Early[None]:

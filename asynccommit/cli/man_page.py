@@ -11,6 +11,7 @@ _COMMON = ("json", "quiet", "verbose", "debug", "help")
 """Options that every command has; the page explains them once."""
 
 _PLACES = (
+    ("ASYNCCOMMIT_PROGRESS", "off shows no progress, in notebooks either."),
     ("ASYNCCOMMIT_TRACEBACK", "full keeps all frames of the errors of blocking calls."),
     ("AZURE_*, GOOGLE_*, AWS_*", "credentials, under the names of each provider's own tools."),
 )

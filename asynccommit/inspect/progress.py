@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
+from asynccommit.commit.cell_progress import is_off
 from asynccommit.commit.meter import OUTERMOST, OnProgress, Progress
 from asynccommit.inspect.notebook import in_kernel, notebook_progress
 from asynccommit.inspect.recent_rate import RecentRate
@@ -33,7 +34,8 @@ def console_progress(
     """Show progress while the block runs; yield the ``on_progress`` callback.
 
     The callback may be called from any thread, and for several jobs at once. A job that fails is
-    shown until the block ends, so give each commit a block of its own.
+    shown until the block ends, so give each commit a block of its own. With
+    ``ASYNCCOMMIT_PROGRESS=off`` in the environment nothing is shown.
 
     Args:
         stream: where to show it; by default the cell of a notebook, or standard error.
@@ -42,7 +44,7 @@ def console_progress(
     """
     notebook = stream is None and in_kernel()
     stream = sys.stderr if stream is None else stream
-    if quiet:
+    if quiet or is_off():
         yield lambda progress: None
     elif notebook:
         with notebook_progress() as bars:

@@ -22,6 +22,31 @@ with sync.job(Path("t").absolute(), job_id="j") as job, job.task(0) as task:
         task.put(f"day={number % 3}/part-{number}", b"x")
 """
 SHOW = "job.report"
+AWAIT = """
+import asyncio
+from asynccommit import open_job, resume_job
+
+async def write(number, **options):
+    async with open_job(Path("a").absolute(), job_id=f"a{number}", **options) as job:
+        async with job.task(0) as task:
+            await task.put(f"part-{number}", b"x")
+
+await asyncio.gather(*(write(number) for number in range(3)))
+await write(3)
+"""
+OWN = """
+heard = []
+await write(4, on_progress=heard.append)
+len(heard) > 0
+"""
+OFF = """
+import os
+
+os.environ["ASYNCCOMMIT_PROGRESS"] = "off"
+await write(5)
+with sync.job(Path("t").absolute(), job_id="quiet") as job, job.task(0) as task:
+    task.put("part-quiet", b"x")
+"""
 FAIL = """
 try:
     sync.resume_job(Path("t").absolute(), "nothing")
@@ -63,3 +88,19 @@ def test_notebook_shows_progress_and_the_report(tmp_path: Path) -> None:
     assert 'class="asynccommit"' in text_of(shown, "text/html")
     assert "100 files" in text_of(shown, "text/html")
     assert "PreflightError" in "".join(output.get("text", "") for output in failed)
+
+
+@pytest.mark.full
+def test_notebook_shows_the_progress_of_awaited_commits(tmp_path: Path) -> None:
+    """Commits of a cell, at once and in turn, share an output; it may be turned off."""
+    pytest.importorskip("IPython", reason="IPython is not installed")
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+
+    _, awaited, own, off = run_notebook([WRITE, AWAIT, OWN, OFF], tmp_path, environment)
+
+    assert len(awaited) == 1
+    for kind in ("text/plain", "text/html"):
+        lines = text_of(awaited, kind)
+        assert all(f"job a{number}: finished in" in lines for number in range(4))
+    assert text_of(own) == "True"
+    assert off == []
