@@ -15,9 +15,14 @@ def safe(text: object, style: str = "") -> Text:
     return Text(plain(str(text)), style=style, overflow="fold")
 
 
+def copied(text: str, indent: int) -> Text:
+    """Return a line that is never wrapped, so that it can be copied."""
+    return Text(" " * indent + plain(text), no_wrap=True, overflow="ignore")
+
+
 def to_text(renderable: RenderableType, width: int = 100) -> str:
     """Return a table as text without colours, for logs and files."""
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

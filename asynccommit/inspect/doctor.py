@@ -8,13 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, PreconditionError
+from asynccommit.inspect.credentials import credential_source
 from asynccommit.inspect.terminal import show_seconds
 from asynccommit.redact import redact
 from asynccommit.runtime.host import this_host
@@ -48,16 +49,69 @@ class Check:
         found: what was found.
         ok: false for a problem, ``None`` if it is only a fact.
         remedy: what to do about a problem.
+        lines: settings for the remedy, to be copied.
     """
 
     name: str
     found: str
     ok: bool | None = None
     remedy: str = ""
+    lines: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnosis:
+    """The results of all checks.
+
+    Its text is a table; a notebook shows it so, too.
+
+    Attributes:
+        checks: the results in order.
+    """
+
+    checks: Sequence[Check]
+
+    @property
+    def ok(self) -> bool:
+        """Return whether no check has found a problem."""
+        return all(check.ok is not False for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {"ok": self.ok, "checks": [check.to_json() for check in self.checks]}
+
+    def __repr__(self) -> str:
+        from asynccommit.inspect.cells import to_text
+
+        return to_text(self.__rich__())
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        from asynccommit.inspect.cells import copied, safe
+
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for _ in range(3):
+            table.add_column(overflow="fold")
+        for check in self.checks:
+            remedy = f"; {check.remedy}" if check.remedy and check.ok is not True else ""
+            style = "red" if check.ok is False else ""
+            table.add_row(check.name, safe(_MARKS[check.ok], style), safe(check.found + remedy))
+        lines: list[Text] = []
+        for check in self.checks:
+            if check.lines and check.ok is not True:
+                lines += [Text(), safe(f"settings for {check.name}")]
+                lines += [copied(text, 4) for text in check.lines]
+        return Group(table, *lines)
+
+
+_MARKS = {True: "ok", False: "problem", None: ""}
 
 
 def check_machine() -> Iterator[Check]:
@@ -99,6 +153,9 @@ async def check_place(
         storage: options of its store.
         write: whether a directory is made below the destination for the checks, and deleted.
     """
+    source = credential_source(place.scheme, storage, os.environ)
+    if source is not None:
+        yield Check("credentials", source)
     try:
         async with open_store(place, storage_options=storage, retry_seconds=20) as store:
             async for check in _check_store(store, place, write=write):

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.cells import safe
+from asynccommit.inspect.cells import copied, safe
 from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
 from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
 
 _WORTH = 0.1  # seconds of waiting that are worth reporting
@@ -191,7 +191,7 @@ def situation(found: Situation) -> RenderableType:
         said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
         parts.append(Padding(safe(f"{said}; to delete them:"), (1, 0, 0, 2)))
         commands = list(dict.fromkeys(found.rubbish.values()))[:ROWS]
-        parts += [_typed(command, 4) for command in commands]
+        parts += [copied(command, 4) for command in commands]
     return Group(*parts)
 
 
@@ -246,11 +246,7 @@ def _next_steps(job: JobView) -> Iterator[RenderableType]:
         if advice.does:
             yield Padding(safe(f"{name:<8}{advice.does}"), (0, 0, 0, 4))
         if advice.command:
-            yield _typed(advice.command, 12)
-
-
-def _typed(command: str, indent: int) -> Text:
-    return Text(" " * indent + plain(command), no_wrap=True, overflow="ignore")
+            yield copied(advice.command, 12)
 
 
 def inspection(found: Inspection) -> RenderableType:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.options.checked import HIDDEN, checked
+from asynccommit.inspect.doctor import Diagnosis
+from asynccommit.options.checked import HIDDEN, PATH, checked
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
@@ -25,6 +26,7 @@ else:
 
 __all__ = [
     "configure",
+    "doctor",
     "is_active",
     "last_report",
     "register_data_source",
@@ -136,6 +138,31 @@ def unconfigure(spark: Any) -> None:
 
     if sessions.is_active(spark):
         sessions.detach(spark)
+
+
+@checked
+def doctor(
+    spark: Any = None, url: Annotated[str | None, PATH] = None, *, write: bool = False
+) -> Diagnosis:
+    """Check this machine, a session and, with a URL, the store of a destination.
+
+    The result is shown as a table: versions, missing Hadoop clients with the settings that load
+    them, the committer in force for each scheme with the reason, the place that credentials come
+    from. Nothing is changed without ``write``.
+
+    Args:
+        spark: the session; the active one by default.
+        url: a destination, as given to ``df.write``.
+        write: try writes, conditions and renames in a directory of its own there, and compare
+            clocks.
+
+    Raises:
+        UnsupportedError: this is Spark Connect.
+        OptionError: the argument is not a session.
+    """
+    from asynccommit.spark.diagnosis import diagnose
+
+    return diagnose(spark, url, write=write)
 
 
 def _text(value: str | float) -> str:

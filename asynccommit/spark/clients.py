@@ -71,7 +71,14 @@ def hadoop_beside(spark: Spark) -> str:
 
     Raises ``UnsupportedError``.
     """
-    jars = Path(spark.class_path).parent
+    return hadoop_in(Path(spark.class_path).parent)
+
+
+def hadoop_in(jars: Path) -> str:
+    """Return the version of Hadoop in a directory of jars.
+
+    Raises ``UnsupportedError``.
+    """
     for jar in jars.glob("hadoop-client-api-*.jar"):
         if found := re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name):
             return found[1]

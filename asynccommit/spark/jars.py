@@ -46,16 +46,24 @@ class Spark:
     java: str
 
 
-def installed_spark() -> Spark:
-    """Return the Spark that PySpark will start.
+def spark_jars() -> Path:
+    """Return the directory with the jars of the Spark that PySpark will start.
 
-    Raises ``UnsupportedError`` if PySpark cannot start it.
+    Raises ``UnsupportedError`` without PySpark.
     """
     if find_spec("pyspark") is None:
         raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
     from pyspark.find_spark_home import _find_spark_home
 
-    jars = Path(_find_spark_home()) / "jars"
+    return Path(_find_spark_home()) / "jars"
+
+
+def installed_spark() -> Spark:
+    """Return the Spark that PySpark will start.
+
+    Raises ``UnsupportedError`` if PySpark cannot start it.
+    """
+    jars = spark_jars()
     for jar in jars.glob("spark-core_*.jar"):
         if found := re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name):
             return Spark(found[2], found[1], str(jars / "*"), _find_java())

@@ -34,7 +34,7 @@ def status(path: Annotated[str, PATH], *, spark: Any = None) -> list[JobStatus]:
         path: the path of the table, as given to ``df.write``.
         spark: the session whose options are used; the active one by default.
     """
-    place = _TableAccess.of(path, spark)
+    place = TableAccess.of(path, spark)
     return sync.job_statuses(place.url, storage_options=place.storage)
 
 
@@ -66,7 +66,7 @@ def resume(
         NotFoundError: there is nothing to resume.
         OptionError: there are several jobs, or an option is wrong.
     """
-    place = _TableAccess.of(path, spark)
+    place = TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
         return sync.resume_job(
             place.url,
@@ -117,7 +117,7 @@ def rollback(
         NotFoundError: there is nothing to undo.
         OptionError: there are several jobs, or an option is wrong.
     """
-    place = _TableAccess.of(path, spark)
+    place = TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
         return sync.rollback_job(
             place.url,
@@ -131,7 +131,7 @@ def rollback(
 
 
 @dataclass(frozen=True, slots=True)
-class _TableAccess:
+class TableAccess:
     """A table and how a session reaches it."""
 
     url: str
@@ -139,11 +139,12 @@ class _TableAccess:
     storage: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Annotated[str, PATH], spark: Any) -> _TableAccess:
-        session = spark or _active()
+    def of(cls, path: Annotated[str, PATH], spark: Any) -> TableAccess:
+        """Return the access of a session; without one, that of ``configure`` alone."""
+        session = spark or active_session()
+        url = url_of(path, session)
         if session is None:
-            return cls(_absolute(path), {}, dict(bridge.storage_options))
-        url = path if _has_scheme(path) else sessions.qualified(session, path)
+            return cls(url, {}, dict(bridge.storage_options))
         address = parse_url(url)
         conf, storage = sessions.settings_of(session, address.scheme)
         conf = sessions.with_staging(session, conf)
@@ -157,7 +158,7 @@ class _TableAccess:
         return bridge.options_of(self.conf)
 
 
-def _active() -> Any:
+def active_session() -> Any:
     """Return the active session, or ``None``.
 
     The result is ``None`` if this thread or program has no session, or its JVM has died.
@@ -176,9 +177,8 @@ def _active() -> Any:
     return found if hasattr(found, "_jsparkSession") else None
 
 
-def _absolute(path: str) -> str:
-    return path if _has_scheme(path) else os.path.abspath(path)
-
-
-def _has_scheme(path: str) -> bool:
-    return ":" in path.partition("/")[0]
+def url_of(path: str, session: Any) -> str:
+    """Return a path as the session resolves it; without one, as this process does."""
+    if ":" in path.partition("/")[0]:
+        return path
+    return os.path.abspath(path) if session is None else sessions.qualified(session, path)

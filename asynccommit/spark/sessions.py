@@ -6,7 +6,9 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,19 @@ _UNUSED = (
     "configured by it: write spark = configure(SparkSession.builder).getOrCreate(), or "
     "configure(spark) for a running session"
 )
+_PASSED_BY = (
+    "this session is not configured: asynccommit.spark.configure() was given another builder, and "
+    "each SparkSession.builder is a new one. Spark's own protocol commits its writes. Call "
+    "configure(spark), or write spark = configure(SparkSession.builder).getOrCreate()"
+)
 _NOT_INHERITED = (
     "newSession() of a session configured by asynccommit has made one that is not: Spark's own "
     "protocol commits its writes. Call asynccommit.spark.configure() with the new session"
 )
+
+
+_waiting: MutableMapping[Any, Any] = weakref.WeakKeyDictionary()
+"""Configured builder -> what warns if it is discarded, until it makes its session."""
 
 
 def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
@@ -55,7 +66,7 @@ def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str]
         for key, value in client_settings(stores, hadoop_beside(spark), builder._options).items():
             builder.config(key, value)
     jar = compiled_jar(spark)
-    jars = builder._options.get("spark.jars") or _default_jars()
+    jars = builder._options.get("spark.jars") or default_setting("spark.jars")
     if jar not in jars.split(","):
         builder.config("spark.jars", ",".join(filter(None, (jars, jar))))
     settings = {_CLASS_KEY: PROTOCOL, **conf}
@@ -68,10 +79,13 @@ def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str]
     kind: Any = type(builder)
     unused = weakref.finalize(builder, _warn_of_unused)
     unused.atexit = False
+    _waiting[builder] = unused
+    _watch_other_builders(kind)
 
     class Configured(kind):  # type: ignore[misc]
         def getOrCreate(self) -> Any:  # noqa: N802  PySpark's name
             unused.detach()
+            _waiting.pop(self, None)
             session = super().getOrCreate()
             attach(session, getattr(self, _MARK))
             return session
@@ -85,12 +99,43 @@ def _warn_of_unused() -> None:
     warnings.warn(_UNUSED, OptionWarning, stacklevel=2)
 
 
+def _watch_other_builders(kind: Any) -> None:
+    """Warn when another builder makes a session while a configured one waits.
+
+    A notebook keeps the value of each cell, so a builder that is passed over is not discarded.
+    """
+    make = kind.getOrCreate
+    if hasattr(make, _MARK):
+        return
+
+    @wraps(make)
+    def get_or_create(self: Any) -> Any:
+        session = make(self)
+        if not hasattr(self, _MARK) and _waiting and not _is_configured(session):
+            for unused in _waiting.values():
+                unused.detach()
+            _waiting.clear()
+            warnings.warn(_PASSED_BY, OptionWarning, stacklevel=2)
+        if not _waiting:
+            kind.getOrCreate = make
+        return session
+
+    setattr(get_or_create, _MARK, True)
+    kind.getOrCreate = get_or_create
+
+
+def _is_configured(session: Any) -> bool:
+    with suppress(OptionError):
+        return is_active(session)
+    return False
+
+
 def attach(session: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
     """Make a running session commit through this package.
 
     Raises ``UnsupportedError`` if it cannot, or if it has no client for one of ``stores``.
     """
-    _refuse_connect_session(session)
+    require_classic(session)
     if stores:
         require_clients(session, stores)
     if not _has_protocol(session):
@@ -112,7 +157,7 @@ def is_active(session: Any) -> bool:
     Raises ``OptionError`` for an object that is not a session.
     """
     try:
-        _refuse_connect_session(session)
+        require_classic(session)
     except UnsupportedError:
         return False
     properties = session._jvm.java.lang.System.getProperties()
@@ -125,7 +170,7 @@ def detach(session: Any) -> None:
 
     Raises ``UnsupportedError`` for Spark Connect, and ``OptionError``.
     """
-    _refuse_connect_session(session)
+    require_classic(session)
     before = session.__dict__.pop(_BEFORE, {})
     for key, value in {_CLASS_KEY: None, **before}.items():
         if value is None:
@@ -222,7 +267,8 @@ def _has_protocol(session: Any) -> bool:
     return True
 
 
-def _refuse_connect_session(session: Any) -> None:
+def require_classic(session: Any) -> None:
+    """Raise ``UnsupportedError`` for Spark Connect, ``OptionError`` for what is no session."""
     names = [kind.__module__ for kind in type(session).__mro__]
     if any(name.startswith("pyspark.sql.connect") for name in names):
         raise _connect_error()
@@ -251,11 +297,8 @@ def _connect_error() -> UnsupportedError:
     )
 
 
-def _default_jars() -> str:
-    """Return ``spark.jars`` of spark-defaults.conf.
-
-    A builder's value would replace this setting.
-    """
+def default_setting(wanted: str) -> str:
+    """Return a setting of spark-defaults.conf, which a builder's value would replace."""
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
@@ -265,6 +308,6 @@ def _default_jars() -> str:
         return ""
     for line in lines:
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if key == "spark.jars":
+        if key == wanted:
             return value.strip()
     return ""

@@ -9,6 +9,7 @@ import pytest
 
 from asynccommit.inspect.doctor import (
     Check,
+    Diagnosis,
     check_java,
     check_machine,
     check_place,
@@ -95,6 +96,7 @@ async def test_an_account_is_probed(adls_emulator: AdlsEmulator) -> None:
     checks = await _checks(url, **options)
     assert all(check.ok is not False for check in checks.values())
     assert checks["committer"].found.startswith("manifest")
+    assert checks["credentials"].found == "option connection_string"
     assert not adls_emulator.model.list("data", "").entries
 
     adls_emulator.weather.add(Fault("before", code="AuthorizationPermissionMismatch"))
@@ -130,3 +132,14 @@ async def test_a_condition_that_is_ignored_is_a_problem(place: Place) -> None:
     check = await refused("no overwrite", ignored)
     assert check.ok is False
     assert "do not commit there" in check.remedy
+
+
+def test_settings_are_in_lines_of_their_own() -> None:
+    """However narrow the table is, a setting is not wrapped, so that it can be copied."""
+    line = "spark.jars.packages " + "org.apache.hadoop:hadoop-aws:3.5.0," * 5
+    missing = Check("client of s3a", "missing", None, "load it", [line])
+    found = Diagnosis([Check("Java", "17", ok=True), missing])
+
+    assert found.ok
+    assert f"    {line}" in repr(found).splitlines()
+    assert not Diagnosis([Check("Java", "8", ok=False)]).ok

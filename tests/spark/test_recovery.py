@@ -103,14 +103,14 @@ def test_paths_are_those_of_spark(spark: Any, frame: Any) -> None:
     """A relative path means what it means to ``df.write``, in every thread of the program."""
     made = sessions.qualified(spark, "some/where")
     with ThreadPoolExecutor(1) as pool:
-        elsewhere = pool.submit(recovery._active).result()
+        elsewhere = pool.submit(recovery.active_session).result()
     absolute = sessions.qualified(spark, "/some/where")
 
     assert made == f"file:{Path.cwd()}/some/where"
     assert absolute == "file:/some/where"
     assert elsewhere is spark
-    assert recovery._absolute("some/where") == f"{Path.cwd()}/some/where"
-    assert recovery._absolute("abfs://c@a/some") == "abfs://c@a/some"
+    assert recovery.url_of("some/where", None) == f"{Path.cwd()}/some/where"
+    assert recovery.url_of("abfs://c@a/some", None) == "abfs://c@a/some"
 
 
 def test_settings_are_those_of_the_session(spark: Any) -> None:

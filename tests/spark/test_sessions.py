@@ -160,7 +160,10 @@ def test_progress_goes_to_the_callback(
 
 @pytest.mark.spark
 def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
-    """``unconfigure`` restores what ``configure`` changed; ``newSession`` without it warns."""
+    """``unconfigure`` restores what ``configure`` changed.
+
+    ``newSession`` without it warns, and so does another builder's session before it.
+    """
     done = run_script(
         tmp_path,
         """
@@ -168,7 +171,12 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
         from asynccommit.spark import is_active, unconfigure
 
         key = "mapreduce.manifest.committer.validate.output"
-        spark = builder(scratch).getOrCreate()
+        kept = configure(builder(scratch))  # as a notebook keeps it
+        with warnings.catch_warnings(record=True) as passed_by:
+            warnings.simplefilter("always")
+            spark = builder(scratch).getOrCreate()
+        print("passed by", [(w.category.__name__, w.filename) for w in passed_by])
+        del kept
         spark.conf.set("spark.asynccommit.rate", "7")
         before = dict(spark.conf.getAll)
         print("before", is_active(spark))
@@ -188,6 +196,7 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
+        "passed by [('OptionWarning', '<string>')]",
         "before False",
         "configured True true",
         "other False ['OptionWarning']",
