@@ -400,6 +400,16 @@ async def test_body_that_is_no_json(gcs: GcsClient) -> None:
     assert answer.brief == (400, "parseError")
 
 
+async def test_null_is_an_empty_resource(gcs: GcsClient) -> None:
+    """A rewrite whose resource is ``null`` copies the object as it is."""
+    await gcs.make("a")
+
+    answer = await gcs.send("POST", "/storage/v1/b/data/o/a/rewriteTo/b/data/o/b", b"null")
+
+    assert answer.json["done"] is True
+    assert (await gcs.get("b")).status == 200
+
+
 async def test_delete_has_no_body(gcs: GcsClient) -> None:
     """204; and again 404."""
     await gcs.make("a")
