@@ -54,14 +54,21 @@ class FileCall:
     workers: int | None
     output: Output
 
-    def run(self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], advice: str = "") -> T:
+    def run(
+        self,
+        step: Callable[[Wrapped, OnBulk], Awaitable[T]],
+        advice: str = "",
+        *,
+        progress: bool = True,
+    ) -> T:
         """Run a step on the open store, with its progress shown.
 
         Args:
             step: given the store and ``on_progress``.
             advice: how to finish what a signal has cut short.
+            progress: whether to show progress; not for a step that prints lines itself.
         """
-        shown = console_progress(quiet=self.output.quiet)
+        shown = console_progress(quiet=self.output.quiet or not progress)
         with resumable(advice), shown as on_progress:
             return submit(self._run(step, on_progress))
 

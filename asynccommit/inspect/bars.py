@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 from rich.console import Console
@@ -55,7 +56,9 @@ class JobBars:
             TextColumn("{task.fields[left]}", markup=False),
             WaitingColumn(),
         )
-        self.bars = Bars(*columns, console=console, transient=True)
+        # Rich would print to the terminal what the program writes to a file by standard output.
+        shared = sys.stdout is not None and sys.stdout.isatty()
+        self.bars = Bars(*columns, console=console, transient=True, redirect_stdout=shared)
         self._lock = threading.Lock()
         self._jobs: dict[str, tuple[TaskID, str, RecentRate]] = {}
         self._ended: list[str] = []

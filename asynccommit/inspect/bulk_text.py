@@ -58,7 +58,7 @@ def verify_report(report: VerifyReport) -> Text:
     """Return what was compared, and the first differences."""
     took = f"{count_of(report.requests, 'request')} in {show_seconds(report.seconds)}"
     lines = [f"compared {count_of(report.checked, 'file')}, {took}"]
-    if report.ok:
+    if report.ok and report.checked:
         lines.append("all are as expected")
     else:
         lines.append(f"{report.missing:,} missing, {report.changed:,} changed:")

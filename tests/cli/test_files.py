@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -165,6 +167,30 @@ def test_verify_tells_differences(capsys: pytest.CaptureFixture[str], tmp_path: 
     code, _, err = _said(capsys, *verify)
     assert code == 2
     assert "line 1" in err
+
+
+def test_an_empty_list_is_noticed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It is no proof that all files are as expected."""
+    (tmp_path / "list").touch()
+
+    code, out, err = _said(capsys, "verify", tmp_path, "--from-file", tmp_path / "list")
+
+    assert code == 0
+    assert "list is empty: no file was compared" in err
+    assert "as expected" not in out
+
+
+def test_a_list_of_a_terminal_goes_to_its_file(tmp_path: Path) -> None:
+    """Only standard error is a terminal: each line is in the file, and none on the terminal."""
+    _write(tmp_path / "t", "a", "b")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "asynccommit", "ls", "--format", "names", tmp_path / "t"]
+    with (tmp_path / "list").open("wb") as file:
+        subprocess.run(command, stdout=file, stderr=theirs, stdin=theirs, check=True)
+    os.close(theirs)
+    os.close(ours)
+
+    assert (tmp_path / "list").read_text() == "a\nb\n"
 
 
 def test_a_list_that_cannot_be_read_is_named(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -204,3 +208,19 @@ def test_quiet_shows_nothing() -> None:
         on_progress(at(500, 1.0))
 
     assert stream.getvalue() == ""
+
+
+def test_output_to_a_file_stays_there(tmp_path: Path) -> None:
+    """While a terminal shows a bar, what the program prints goes where it sends it."""
+    program = """
+from asynccommit.inspect.progress import console_progress
+with console_progress():
+    print("a row")
+"""
+    ours, theirs = pty.openpty()
+    with (tmp_path / "out").open("wb") as file:
+        subprocess.run([sys.executable, "-c", program], stdout=file, stderr=theirs, check=True)
+    os.close(theirs)
+    os.close(ours)
+
+    assert (tmp_path / "out").read_text() == "a row\n"

@@ -73,11 +73,16 @@ KeepGoing = Annotated[
     bool, typer.Option("--keep-going", "-k", help="Continue after a failure; report all failures.")
 ]
 Rate = Annotated[
-    float | None, typer.Option("--rate", min=0.001, help="Maximum number of requests a second.")
+    float | None,
+    typer.Option(
+        "--rate", min=0.001, metavar="NUMBER", help="Maximum number of requests a second."
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--max-concurrency", min=1, help="Maximum number of requests in flight."),
+    typer.Option(
+        "--max-concurrency", min=1, metavar="NUMBER", help="Maximum number of requests in flight."
+    ),
 ]
 
 
@@ -90,7 +95,11 @@ def ls(
     ] = False,
     columns: Annotated[
         Columns,
-        typer.Option("--format", help="Lines: table, names, or tsv with name, size and etag."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Lines: table, names, or tsv with name, size and etag.",
+        ),
     ] = Columns.TABLE,
     storage_option: Storage = None,
 ) -> None:
@@ -118,7 +127,7 @@ def ls(
         async for child in _children(store, call.place.path, recursive=recursive):
             lines.add(child)
 
-    call.run(run)
+    call.run(run, progress=False)
     lines.end()
 
 
@@ -277,6 +286,8 @@ def verify(
         return await verify_files(store, _expected(call, from_file), on_progress=on_bulk)
 
     report = call.run(run)
+    if not report.checked:
+        output.warn(f"{from_file} is empty: no file was compared")
     output.result(report.to_json(), verify_report(report))
     if not report.ok:
         raise typer.Exit(int(Exit.REFUSED))
