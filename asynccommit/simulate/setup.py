@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ _FILES_OF_A_TASK = 200
 _PARTITIONS = 100
 
 
+_SCALED = re.compile(r"(\d+(?:\.\d+)?)([kM])").fullmatch
+_UNITS = {"k": 1_000, "M": 1_000_000}
 _USUAL = Climate()
 
 
@@ -206,12 +209,18 @@ def _limit(text: str, kind: StoreKind) -> RequestLimit | None:
 
 def _number(name: str, text: str, wanted: str) -> float:
     try:
-        number = float(text)
+        number = float(_scaled(text))
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e9:
         raise OptionError(f"--{name} is {text!r}: expected {wanted}")
     return number
+
+
+def _scaled(text: str) -> str:
+    """Return ``20k`` or ``1.5M`` in digits, and other text unchanged."""
+    found = _SCALED(text.strip())
+    return text if found is None else f"{float(found[1]) * _UNITS[found[2]]:.0f}"
 
 
 def _count(told: Mapping[str, str], name: str, default: int, most: int = _MOST) -> int:
@@ -226,6 +235,6 @@ def _whole(told: Mapping[str, str], name: str, default: int, wanted: str) -> int
     if name not in told:
         return default
     try:
-        return int(told[name])
+        return int(_scaled(told[name]))
     except ValueError:
         raise OptionError(f"--{name} is {told[name]!r}: expected {wanted}") from None

@@ -23,10 +23,8 @@ def test_nothing_said_is_the_default() -> None:
 
 
 def test_numbers_may_have_underscores() -> None:
-    """Large numbers can be written so that they can be read."""
-    setup = read_setup(
-        {"files": "10_000_000", "tasks": "50_000", "limit": "40_000", "partitions": "1_000"}
-    )
+    """Large numbers can be written so that they can be read, with underscores or a unit."""
+    setup = read_setup({"files": "10M", "tasks": "50_000", "limit": "40k", "partitions": "1_000"})
 
     assert (setup.files, setup.tasks, setup.partitions) == (10_000_000, 50_000, 1_000)
     assert setup.climate.limit == RequestLimit(40_000, 4_000)
@@ -98,6 +96,7 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
     [
         ("files", "many", "expected a whole number from 1 to 1_000_000_000_000"),
         ("files", "1.5", "expected a whole number"),
+        ("files", "20K", "expected a whole number"),
         ("files", "0", "expected a whole number from 1"),
         ("files", "-3", "expected a whole number from 1"),
         ("tasks", "100_001", "expected a whole number from 1 to 100_000"),

@@ -16,9 +16,7 @@ def simulate(
     output: Output,
     files: Annotated[
         str,
-        typer.Option(
-            metavar="NUMBER", help="Total number of files; underscores are allowed (10_000_000)."
-        ),
+        typer.Option(metavar="NUMBER", help="Total number of files, such as 20_000, 20k or 10M."),
     ] = "100_000",
     tasks: Annotated[
         str | None,
