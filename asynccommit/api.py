@@ -29,7 +29,7 @@ from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import NotFoundError, OptionError
 from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
-from asynccommit.options.job import AnyMode, Mode, Options, rate_among
+from asynccommit.options.job import AnyMode, Mode, OnUnfinished, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.background import ended
@@ -208,8 +208,8 @@ async def open_job(
             ``file_v2``; defaults to the committer in the options, or the one that suits the store.
         pending: URL under which the staging committers keep pending sets, as in
             ``fs.s3a.committer.staging.tmp.path``.
-        on_progress: called a few times a second while the job is committed; without it a notebook
-            shows the progress in the cell.
+        on_progress: called a few times a second while the job is committed, and while commits of
+            other jobs are settled before it; without it a notebook shows the progress in the cell.
         host: clock, ids and names; the real ones by default.
 
     Raises:
@@ -224,7 +224,7 @@ async def open_job(
     async with ref.open() as made, AsyncExitStack() as living:
         job = Job(made)
         try:
-            await made.setup_job(mode=meant)
+            await _set_up(made, meant, on_progress)
             await living.enter_async_context(made.living())
             yield job
             job.end()
@@ -242,6 +242,15 @@ async def open_job(
                 on_progress=tell,
                 on_visible=job._visible,
             )
+
+
+async def _set_up(made: Committer, mode: Mode, on_progress: OnProgress | None) -> None:
+    """Set up a job, with the progress of commits that are settled first."""
+    if made.options.on_unfinished is OnUnfinished.REFUSE:
+        await made.setup_job(mode=mode)
+        return
+    with shown_in_cell(on_progress) as made.on_settling:
+        await made.setup_job(mode=mode)
 
 
 @checked

@@ -301,8 +301,14 @@ def test_a_rerun_after_a_crash(tmp_path: Path) -> None:
     """A new job beside a commit that was cut short is refused, or ends it first, by option."""
     cut_short(tmp_path)
 
+    heard: list[str] = []
+
+    def note(progress: Progress) -> None:
+        heard.append(progress.job_id)
+
     async def rerun(**options: str) -> None:
-        async with open_job(tmp_path, options=options) as job, job.task(0) as task:
+        opened = open_job(tmp_path, options=options, on_progress=note)
+        async with opened as job, job.task(0) as task:
             await task.put(f"day=3/{job.job_id}", b"x")
 
     with pytest.raises(UnfinishedError, match=f"asynccommit resume file:{tmp_path}") as refused:
@@ -310,6 +316,8 @@ def test_a_rerun_after_a_crash(tmp_path: Path) -> None:
     assert refused.value.jobs == (JOB,)
     asyncio.run(rerun(**{"asynccommit.on.unfinished": "rollback"}))
     assert len(visible(tmp_path)) == 1
+    assert heard[0] == JOB
+    assert len({*heard}) == 2
 
 
 @pytest.mark.parametrize("policy", ["refuse", "resume", "rollback"])

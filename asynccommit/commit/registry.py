@@ -59,6 +59,7 @@ class Committer(Protocol):
     """
 
     driver_lives: Callable[[], bool] | None
+    on_settling: OnProgress | None
     set_up: bool
     sends_heartbeats: bool
     host: Host

@@ -33,7 +33,7 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.inspect.progress import console_progress
-from asynccommit.options.job import Mode, Options, bare
+from asynccommit.options.job import Mode, OnUnfinished, Options, bare
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import Early, submit
@@ -147,12 +147,17 @@ def check(request: Mapping[str, Any]) -> None:
     """
     _look_ahead(request)
     mode, overwrite = _replaced(request)
-    submit(_check(request, mode, overwrite))
+    settles = options_for(request).on_unfinished is not OnUnfinished.REFUSE
+    with console_progress(quiet=not (settles and is_shown(request["conf"]))) as shown:
+        submit(_check(request, mode, overwrite, on_progress or shown))
 
 
-async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str]) -> None:
+async def _check(
+    request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str], tell: OnProgress
+) -> None:
     async with AsyncExitStack() as stack:
         committer = await stack.enter_async_context(_committer(request))
+        committer.on_settling = tell
         try:
             await committer.see_setup()
         except NotFoundError as error:

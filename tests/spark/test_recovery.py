@@ -87,8 +87,12 @@ def test_next_write_is_refused(spark: Any, frame: Any, table: Path, stopped: str
     assert [job.job_id for job in status(str(table))] == [stopped]
 
 
-def test_next_write_finishes_or_undoes(spark: Any, frame: Any, table: Path, stopped: str) -> None:
-    """By option it settles what is in its way first."""
+def test_next_write_finishes_or_undoes(
+    spark: Any, frame: Any, table: Path, stopped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By option it settles what is in its way first, and shows the progress of both jobs."""
+    heard: set[str] = set()
+    monkeypatch.setattr(bridge, "on_progress", lambda progress: heard.add(progress.job_id))
     frame.write.mode("append").option("asynccommit.on.unfinished", "rollback").partitionBy(
         "p"
     ).parquet(str(table))
@@ -96,7 +100,8 @@ def test_next_write_finishes_or_undoes(spark: Any, frame: Any, table: Path, stop
     assert spark.read.parquet(str(table)).count() == 40
     assert len(visible(table)) == 12
     assert status(str(table)) == []
-    assert stopped
+    assert stopped in heard
+    assert len(heard) == 2
 
 
 def test_paths_are_those_of_spark(spark: Any, frame: Any) -> None:

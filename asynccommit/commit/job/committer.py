@@ -53,6 +53,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     Attributes:
         driver_lives: whether the driver is alive, if it is another process; without it no commit
             begins.
+        on_settling: takes the progress of commits of other jobs that are settled before this one.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         self.options = options
         self.host = host
         self.driver_lives: Callable[[], bool] | None = None
+        self.on_settling: OnProgress | None = None
         self._counted = {} if counted is None else counted
         self._traffic = traffic
         self._open_store = open_store
@@ -459,7 +461,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     async def _settle_other(self, run: RunT, other: Other) -> None:
         """Finish or undo the commit of another job at the same destination."""
         committer = self._of(run, other.layout)
-        await (committer.resume_job() if other.resumes else committer.rollback_job())
+        settle = committer.resume_job if other.resumes else committer.rollback_job
+        await settle(on_progress=self.on_settling)
         run.warn(f"job {other.layout.job_id} had been interrupted and was settled first")
 
 
