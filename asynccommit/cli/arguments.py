@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.models import OptionInfo
 
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
@@ -22,14 +21,20 @@ from asynccommit.stores.urls import Address, parse_url
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="Destination: a path or a URL.")]
 JobId = Annotated[
-    str | None, typer.Option("--job-id", help="Job id. May be omitted if there is only one job.")
+    str | None,
+    typer.Option("--job-id", metavar="ID", help="Job id. May be omitted if there is only one job."),
 ]
 Attempt = Annotated[
-    int | None, typer.Option(min=0, help="Job attempt. Needed only if the job has several.")
+    int | None,
+    typer.Option(min=0, metavar="NUMBER", help="Job attempt. Needed only if the job has several."),
 ]
 CommitterName = Annotated[
     str | None,
-    typer.Option("--committer", help="Committer of a FileOutputCommitter job: file_v1 or file_v2."),
+    typer.Option(
+        "--committer",
+        metavar="NAME",
+        help="Committer of a FileOutputCommitter job: file_v1 or file_v2.",
+    ),
 ]
 Option = Annotated[
     list[str] | None,
@@ -67,7 +72,7 @@ Verbose = Annotated[
         count=True,
         metavar="",
         show_default=False,
-        help="Print the log to standard error; twice also each retry.",
+        help="Print the log to standard error; -vv also prints each retry.",
     ),
 ]
 
@@ -100,19 +105,9 @@ def reporting(command: Callable[..., None]) -> Callable[..., None]:
         )
     ]
     shown = [one.replace(annotation=hints[one.name]) for one in own] + flags
-    for one in shown:
-        _name_no_value(one.annotation)
     run.__annotations__ = {one.name: one.annotation for one in shown}
     run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     return run
-
-
-def _name_no_value(annotation: Any) -> None:
-    """Let the help of a flag name no value: typer would name its type."""
-    kind, *marks = get_args(annotation) or (annotation,)
-    for mark in marks:
-        if kind is bool and isinstance(mark, OptionInfo) and mark.metavar is None:
-            mark.metavar = ""
 
 
 def absolute(text: str) -> Address:

@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import RenderableType
 
-from asynccommit.cli.output import Exit, Output
+from asynccommit.cli.output import Exit, Output, Stopped
 
 
 def is_asked(output: Output, *, yes: bool) -> bool:
@@ -28,13 +28,14 @@ def confirm(output: Output, shown: RenderableType, question: str) -> None:
         shown: what would be done.
         question: the question, without its question mark.
 
-    Raises ``KeyboardInterrupt`` if the person interrupts the question.
+    Raises ``Stopped`` if the person interrupts the question.
     """
     output.ask(shown)
     try:
         answer = typer.confirm(question, err=True)
     except typer.Abort:
-        raise KeyboardInterrupt from None
+        text = "the question was not answered: nothing was changed"
+        raise Stopped(Exit.INTERRUPTED, text) from None
     if not answer:
         output.note("nothing was changed")
         raise typer.Exit(int(Exit.REFUSED))

@@ -113,7 +113,8 @@ class JobCall:
             self._confirm(job, submit(what_is_left(job, self.storage)), "Take it over")
 
     def _confirm(self, job: FoundJob, going: Going, question: str) -> None:
-        if not going.refused:  # the command says why, and changes nothing
+        # Otherwise the command says why it changes nothing.
+        if not going.refused and going.view is not None:
             confirm(self.output, would_do(going, job.name), question)
 
     def preview(self, job: FoundJob, going: Going) -> None:

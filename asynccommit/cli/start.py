@@ -11,10 +11,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
 from asynccommit.cli.old_spellings import modernized
 from asynccommit.cli.output import Exit, Output, usage_error
+from asynccommit.cli.program import Program
 
 SETTINGS: dict[str, Any] = {
     "name": "asynccommit",
@@ -27,12 +26,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def _app(given: Sequence[str]) -> typer.Typer:
+def _app(given: Sequence[str]) -> Program:
     """Return the command, or the part of it that the arguments name."""
     if given[:1] == ["emulate"] and "_ASYNCCOMMIT_COMPLETE" not in os.environ:
         from asynccommit.cli import emulate
 
-        alone = typer.Typer(add_completion=False, **SETTINGS)
+        alone = Program(add_completion=False, **SETTINGS)
         alone.callback()(lambda: None)  # without one, typer would leave out the group's name
         alone.add_typer(emulate.app)
         return alone

@@ -25,10 +25,11 @@ from asynccommit.cli.commands.sink_log import app as sink_log
 from asynccommit.cli.commands.status import inspect, status
 from asynccommit.cli.commands.uploads import app as uploads
 from asynccommit.cli.output import Output
+from asynccommit.cli.program import Program
 from asynccommit.cli.start import SETTINGS
 from asynccommit.version import __version__
 
-app = typer.Typer(add_completion=True, **SETTINGS)
+app = Program(add_completion=True, **SETTINGS)
 
 for verb in (commit, status, resume, abort, takeover, inspect, report):
     app.command()(verb)

@@ -70,12 +70,23 @@ async def what_goes(
         if status is None:
             return Going(seen, f"unknown: {seen.problem}", refused=True)
         places = await _places(pending, job)
+    does = _as_given(seen.abort.does, rollback=rollback, force=force)
     if status.state in NOT_BEGUN:
         refused = status.state is not State.DEAD and not force
-        return Going(seen, seen.abort.does, refused, places)
+        return Going(seen, does, refused, places)
     over = status.state in (State.COMMITTED, State.ENDED)
     owned = status.state is State.COMMITTING and not force and status.alive is not False
-    return Going(seen, seen.abort.does, over or owned or not rollback, places)
+    return Going(seen, does, over or owned or not rollback, places)
+
+
+def _as_given(does: str, *, rollback: bool, force: bool) -> str:
+    """Return what advice says of a command with these flags."""
+    for flag, is_given in (("--rollback", rollback), ("--force", force)):
+        before, found, after = does.partition(f"; with {flag} it ")
+        does = after if is_given and found else before + found + after
+    if rollback and force and does.endswith("while its owner is alive"):
+        return "takes the commit from its owner and rolls it back"
+    return does
 
 
 async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.cells import safe
+from asynccommit.inspect.cells import copied, safe
 from asynccommit.inspect.collect import Collected
 from asynccommit.inspect.garbage import Garbage, Spared, Sweep
 from asynccommit.inspect.open_uploads import DAY
@@ -65,8 +65,8 @@ def _age(seconds: float | None) -> str:
     return show_seconds(seconds) if seconds < 2 * DAY else count_of(int(seconds / DAY), "day")
 
 
-def _kept(spared: Sequence[Spared]) -> list[Text]:
-    return [
-        Text(plain(f"  kept {one.path}: {one.reason}" + (f": {one.command}" * bool(one.command))))
-        for one in spared
-    ]
+def _kept(spared: Sequence[Spared]) -> Iterator[RenderableType]:
+    for one in spared:
+        yield copied(f"kept {one.path}: {one.reason}", 2)
+        if one.command:
+            yield copied(one.command, 6)

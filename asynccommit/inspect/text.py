@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,9 @@ from asynccommit.results import AbortReport, JobReport, JobStatus, State
 
 _WORTH = 0.1  # seconds of waiting that are worth reporting
 ROWS = 20
+"""Number of rows of a long table that are shown."""
+_WIDE = 110
+"""Columns from which the table of jobs has their ages and owners."""
 _COLOURS = {
     State.RUNNING: "green",
     State.COMMITTING: "green",
@@ -30,7 +34,6 @@ _COLOURS = {
     State.STOPPED: "red",
     State.EXPIRED: "red",
 }
-"""Number of rows of a long table that are shown."""
 
 
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
@@ -141,10 +144,10 @@ def would_do(going: Going, name: str) -> RenderableType:
     state = "" if status is None else f" ({status.state})"
     why = "" if status is None or not status.why else f": {status.why}"
     parts: list[RenderableType] = [safe(f"job {name}{state}{why}", "bold")]
-    parts.append(safe(f"  {'would be refused' if going.refused else 'would do'}: {going.does}"))
+    parts.append(safe(f"  {'would be refused' if going.refused else 'effect'}: {going.does}"))
     for place in going.places[:ROWS]:
         counted = f"{count_of(place.files, 'file')}, {show_bytes(place.bytes)}"
-        parts.append(safe(f"  {place.path}  {counted}"))
+        parts.append(copied(f"{counted:<20}  {place.path}", 2))
     if len(going.places) > ROWS:
         parts.append(Text(f"  and {len(going.places) - ROWS} more"))
     return Group(*parts)
@@ -177,13 +180,8 @@ def situation(found: Situation) -> RenderableType:
     parts: list[RenderableType] = [Text.assemble(("destination ", "bold"), safe(found.dest))]
     if found.last is not None:
         by = f" by job {found.last.job_id}" if found.last.job_id else ""
-        parts.append(safe(f"  last success {moment(found.last.at_ms)}{by}"))
-    if found.jobs:
-        parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
-    else:
-        parts.append(Text("  no job"))
-    for job in found.jobs[:ROWS]:
-        parts += _next_steps(job)
+        parts.append(copied(f"last success {moment(found.last.at_ms)}{by}", 2))
+    parts.append(_Jobs(found.jobs) if found.jobs else Text("  no job"))
     for name in found.classic:
         said = f"found job {name} of FileOutputCommitter: commit it with --committer file_v1"
         parts.append(Padding(safe(said), (0, 0, 0, 2)))
@@ -195,28 +193,41 @@ def situation(found: Situation) -> RenderableType:
     return Group(*parts)
 
 
-def _overview(jobs: Sequence[JobView]) -> Table:
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """The table of jobs, and what can be done about each.
+
+    On a narrow terminal age and owner of each job are below the table, so that ids are not folded.
+    """
+
+    jobs: Sequence[JobView]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= _WIDE
+        yield Padding(_overview(self.jobs, wide=wide), (0, 0, 0, 2))
+        for job in self.jobs[:ROWS]:
+            yield from _next_steps(job, wide=wide)
+
+
+def _overview(jobs: Sequence[JobView], *, wide: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     told = any(job.committer != "manifest" for job in jobs)
     for name in (
         "job",
         *["committer"] * told,
         "state",
-        "age",
+        *["age"] * wide,
         "done",
-        "owner",
-        "last heartbeat",
+        *["owner", "last heartbeat"] * wide,
     ):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "job" and not wide)
     for job in jobs:
         status = job.status
         named = [safe(job.name), *[safe(job.committer)] * told]
         if status is None:
             table.add_row(*named, "unknown")
             continue
-        age = "" if job.age is None else show_seconds(job.age)
-        silent = "" if job.silent is None else f"{show_seconds(job.silent)} ago"
-        row = (age, _done(status), status.owner, silent)
+        row = (_age(job),) * wide + (_done(status),) + (status.owner, _heartbeat(job)) * wide
         state = safe(status.state, _COLOURS.get(status.state, ""))
         table.add_row(*named, state, *(safe(cell) for cell in row))
     return table
@@ -230,23 +241,45 @@ def _done(status: JobStatus) -> str:
     return f"{status.done:,} of {count_of(status.files, 'file')}"
 
 
-def _next_steps(job: JobView) -> Iterator[RenderableType]:
+def _age(job: JobView) -> str:
+    return "" if job.age is None else show_seconds(job.age)
+
+
+def _heartbeat(job: JobView) -> str:
+    return "" if job.silent is None else f"{show_seconds(job.silent)} ago"
+
+
+def _next_steps(job: JobView, *, wide: bool) -> Iterator[RenderableType]:
     """Yield why a job stopped and what can be done.
 
     Each command stays on one line, so that it can be copied.
     """
     yield Text()
     yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
-    why = job.problem or (job.status.error if job.status is not None else "")
-    if job.status is not None and job.status.why:
-        yield Padding(safe(f"{job.status.state:<8}{job.status.why}"), (0, 0, 0, 4))
-    if why:
-        yield Padding(safe(f"why     {why}", "red"), (0, 0, 0, 4))
+    status = job.status
+    if job.age is not None and not wide:
+        yield _step("age", _age(job))
+    if status is not None and status.owner and not wide:
+        seen = f", last heartbeat {_heartbeat(job)}" * (job.silent is not None)
+        yield _step("owner", f"{status.owner}{seen}")
+    if status is not None and status.why:
+        yield _step(status.state, status.why)
+    if why := job.problem or (status.error if status is not None else ""):
+        yield _step("why", why, "red")
     for name, advice in (("resume", job.resume), ("abort", job.abort)):
         if advice.does:
-            yield Padding(safe(f"{name:<8}{advice.does}"), (0, 0, 0, 4))
+            yield _step(name, advice.does)
         if advice.command:
             yield copied(advice.command, 12)
+
+
+def _step(name: str, text: str, style: str = "") -> RenderableType:
+    """Return a line whose continuation is indented as its text."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(min_width=7, no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(safe(name, style), safe(text, style))
+    return Padding(table, (0, 0, 0, 4))
 
 
 def inspection(found: Inspection) -> RenderableType:

@@ -85,6 +85,18 @@ def test_takeover_asks(tmp_path: Path) -> None:
     assert "Take it over" in shown
 
 
+def test_nothing_is_not_asked_about(tmp_path: Path) -> None:
+    """There is no question if the job does not exist, and a question without an answer says so."""
+    attempt = prepare(tmp_path)
+
+    code, shown = on_terminal(["abort", tmp_path, "--job-id", "none"], "")
+    assert (code, "[y/N]" in shown) == (0, False), shown
+    code, shown = on_terminal(["abort", tmp_path, "--force"], "\x04")
+    assert code == Exit.INTERRUPTED
+    assert "nothing was changed" in shown
+    assert attempt.exists()
+
+
 def test_yes_is_not_asked(tmp_path: Path) -> None:
     """With ``--yes`` there is no question, on a terminal either."""
     attempt = prepare(tmp_path)

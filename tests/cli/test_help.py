@@ -38,6 +38,7 @@ def test_help_fits_a_terminal(words: tuple[str, ...]) -> None:
     assert shown.exit_code == 0
     assert [line for line in lines if len(line) > 80] == []
     assert [line for line in lines if line.startswith("│") and not line.endswith("│")] == []
+    assert re.findall(r"<.*?>", shown.output) == [], "a type of Python in place of a name"
     assert [phrase for phrase in DENIED if phrase in text] == []
 
 
@@ -95,9 +96,12 @@ def test_shell_completes_commands_and_options() -> None:
     assert "--adopt" in complete("asynccommit resume --a")
 
 
-@pytest.mark.parametrize("words, command", EVERY[1:], ids=NAMES[1:])
+@pytest.mark.parametrize("words, command", EVERY, ids=NAMES)
 def test_flag_names_no_value(words: tuple[str, ...], command: Any) -> None:
-    """The help of a flag does not look as if the flag took a value."""
-    flags = [option for option in command.params if getattr(option, "is_bool_flag", False)]
+    """The help of a flag does not look as if the flag took a value; each value has a name."""
+    options = command.get_params(command.context_class(command))
+    flags = [one for one in options if getattr(one, "is_bool_flag", False)]
+    values = [one for one in options if one not in flags]
 
-    assert [one.name for one in flags if one.name != "help" and one.metavar != ""] == []
+    assert [one.name for one in flags if one.metavar != ""] == []
+    assert [one.name for one in values if one.metavar is None] == []

@@ -90,7 +90,7 @@ def test_interrupted_commit_has_its_commands(command: Command, tmp_path: Path) -
 
     assert command("report", tmp_path / "t") == 0
 
-    assert "no job has been committed here" in command.out
+    assert "a commit has begun and has not ended" in command.out
     assert f"asynccommit resume file:{tmp_path}/t --job-id {JOB}" in command.out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import time
 from hashlib import sha256
@@ -291,6 +292,25 @@ def test_a_long_command_stays_in_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     Output().result({}, situation(Situation(layout.dest, [view])))
 
     assert f"asynccommit resume file:/{'x' * 200} --job-id j\n" in shown.getvalue()
+
+
+def test_ids_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 80 columns each job of Spark is one row, and its age and owner are below."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout", shown := Terminal())
+    name, dest = "6f1c8a5e-4c1b-4c6e-9d7e-2b1f0c9a7d11", Address("file", "", "/t")
+    status = JobStatus(name, 0, State.STOPPED, epoch=1, files=1_460, done=730, owner="ann@host")
+    job = JobView(status, Layout(dest, name), age=75.0, silent=71.0)
+
+    Output().result({}, situation(Situation(dest, [job])))
+
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in shown.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    (row,) = (line for line in lines if line.startswith(f"  {name}"))
+    assert row.split()[1:] == ["stopped", "730", "of", "1,460", "files"]
+    assert "    age     1 min 15 s" in map(str.rstrip, lines)
+    assert "    owner   ann@host, last heartbeat 1 min 11 s ago" in map(str.rstrip, lines)
+    assert "\x1b[31mstopped" in shown.getvalue(), "the state is red"
 
 
 def test_check_exits_with_3_if_a_job_needs_somebody(command: Command, tmp_path: Path) -> None:

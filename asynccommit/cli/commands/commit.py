@@ -39,13 +39,19 @@ def commit(
     job_id: JobId = None,
     attempt: Attempt = None,
     tasks: Annotated[
-        int | None, typer.Option(min=0, help="Number of tasks that must have committed.")
+        int | None,
+        typer.Option(min=0, metavar="NUMBER", help="Number of tasks that must have committed."),
     ] = None,
     trust_manifests: Annotated[
         bool, typer.Option("--trust-manifests", help="Commit whichever tasks have committed.")
     ] = False,
     mode: Annotated[
-        Mode, typer.Option(help="What happens to the files already in the destination.")
+        Mode,
+        typer.Option(
+            metavar="MODE",
+            help="Treatment of files already in the destination: append, fail, replace_table or "
+            "replace_partitions.",
+        ),
     ] = Mode.APPEND,
     committer: CommitterName = None,
     option: Option = None,

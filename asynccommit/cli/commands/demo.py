@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from asynccommit.cli.arguments import reporting
 from asynccommit.cli.output import Exit, Output
+from asynccommit.cli.program import PlainGroup, Program
 
 if TYPE_CHECKING:
     from asynccommit.demo.outcome import Findings
 
 
-class _LocalUnlessNamed(TyperGroup):
+class _LocalUnlessNamed(PlainGroup):
     """A group whose ``local`` runs when no sub-command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -28,7 +28,7 @@ class _LocalUnlessNamed(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = Program(
     name="demo",
     cls=_LocalUnlessNamed,
     help="Compare commits of real data. Runs `local` if no command is given.",
@@ -41,8 +41,10 @@ def _demo() -> None:
 
 
 Latency = Annotated[str, typer.Option(metavar="TIME", help="Latency of each response.")]
-Limit = Annotated[int, typer.Option(min=50, help="Requests per second.")]
-Keep = Annotated[Path | None, typer.Option(help="New directory for the logs. Default: demo-out.")]
+Limit = Annotated[int, typer.Option(min=50, metavar="NUMBER", help="Requests per second.")]
+Keep = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="New directory for the logs. Default: demo-out.")
+]
 
 
 def _lost(what: str) -> Any:
@@ -54,7 +56,9 @@ def _lost(what: str) -> Any:
 
 def _month(otherwise: str) -> Any:
     """Return the option for the months to write; default ``otherwise``."""
-    return typer.Option(min=1, max=12, help=f"Only this month. Repeatable. Default: {otherwise}.")
+    return typer.Option(
+        min=1, max=12, metavar="NUMBER", help=f"Only this month. Repeatable. Default: {otherwise}."
+    )
 
 
 def _show(output: Output, outcome: Findings) -> None:
@@ -76,7 +80,9 @@ def demo_local(
     ] = False,
     keep: Annotated[
         Path | None,
-        typer.Option(help="New directory to write to. Default: demo-out, replaced each time."),
+        typer.Option(
+            metavar="DIR", help="New directory to write to. Default: demo-out, replaced each time."
+        ),
     ] = None,
 ) -> None:
     """Write 336,776 flights with PySpark, and kill the driver.
@@ -115,7 +121,7 @@ def demo_adls(
 def demo_gcs(
     output: Output,
     latency: Latency = "10ms",
-    limit: Annotated[int, typer.Option(min=50, help="Writes per second.")] = 300,
+    limit: Annotated[int, typer.Option(min=50, metavar="NUMBER", help="Writes per second.")] = 300,
     lost: Annotated[str, _lost("our moves")] = "2%",
     month: Annotated[list[int] | None, _month("the first two months")] = None,
     hns: Annotated[

@@ -18,7 +18,7 @@ from asynccommit.stores.urls import Address
 def doctor(
     output: Output,
     dest: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="Destination to look at as well.")
+        str | None, typer.Argument(metavar="URL", help="Destination to look at as well.")
     ] = None,
     write: Annotated[
         bool,

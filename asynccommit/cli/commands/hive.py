@@ -16,6 +16,7 @@ from asynccommit.cli.arguments import (
     store_options,
 )
 from asynccommit.cli.output import Exit, Output
+from asynccommit.cli.program import Program
 from asynccommit.hive.deduplication import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
 from asynccommit.hive.names import HiveRules
@@ -24,7 +25,7 @@ from asynccommit.inspect.discovery import open_place
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
 
-app = typer.Typer(name="hive", help="Clean up tables that Hive wrote.", no_args_is_help=True)
+app = Program(name="hive", help="Clean up tables that Hive wrote.", no_args_is_help=True)
 
 
 @app.callback()
@@ -40,8 +41,9 @@ def dedup_table(
     rules: Annotated[
         HiveRules,
         typer.Option(
+            metavar="VERSION",
             help="Hive version whose rule applies: 2 keeps the largest attempt; 3 and 4 keep the "
-            "newest (3 only if it is not smaller)."
+            "newest (3 only if it is not smaller).",
         ),
     ] = HiveRules.TWO,
     partitions: Annotated[
@@ -60,7 +62,11 @@ def dedup_table(
     ] = 0,
     format: Annotated[
         Format | None,
-        typer.Option(help="Format of empty buckets. Detected from a neighboring file if omitted."),
+        typer.Option(
+            metavar="FORMAT",
+            help="Format of empty buckets: text, orc or parquet. Detected from a neighboring file "
+            "if omitted.",
+        ),
     ] = None,
     force: Annotated[
         bool,

@@ -24,13 +24,23 @@ def loadtest(
         str, typer.Argument(metavar="URL", help="Directory to work below: a path or a URL.")
     ],
     files: Annotated[
-        int, typer.Option(min=1, help="Files to make; fewer if --max-requests allows no more.")
+        int,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Files to make; fewer if --max-requests allows no more."
+        ),
     ] = 2_000,
     max_requests: Annotated[
-        int, typer.Option("--max-requests", min=1, help="Maximum number of requests.")
+        int,
+        typer.Option("--max-requests", min=1, metavar="NUMBER", help="Maximum number of requests."),
     ] = 200_000,
     max_seconds: Annotated[
-        float, typer.Option("--max-seconds", min=0.001, help="Maximum duration, without clean-up.")
+        float,
+        typer.Option(
+            "--max-seconds",
+            min=0.001,
+            metavar="SECONDS",
+            help="Maximum duration, without clean-up.",
+        ),
     ] = 60.0,
     rate: Rate = None,
     workers: Workers = None,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import Storage, Url, absolute, reporting, store_options
 from asynccommit.cli.output import Output
+from asynccommit.cli.program import Program
 from asynccommit.inspect.discovery import open_place
 from asynccommit.mapreduce.staging import Staging, read_staging
 from asynccommit.mapreduce.text import staging_json, staging_text
@@ -14,9 +13,7 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
 
-app = typer.Typer(
-    name="mapreduce", help="Show the commits of MapReduce jobs.", no_args_is_help=True
-)
+app = Program(name="mapreduce", help="Show the commits of MapReduce jobs.", no_args_is_help=True)
 
 
 @app.callback()

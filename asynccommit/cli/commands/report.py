@@ -72,7 +72,9 @@ async def _read(
     except NothingThereError:
         if job_id is not None or not situation.jobs:
             raise
-        record = JobRecord("", str(dest), "no job has been committed here")
+        begun = any(job.status is not None and job.status.begun for job in situation.jobs)
+        text = "a commit has begun and has not ended" if begun else "no job has been committed here"
+        record = JobRecord("", str(dest), text)
     return record, situation
 
 

@@ -16,6 +16,7 @@ from asynccommit.cli.arguments import (
     store_options,
 )
 from asynccommit.cli.output import Exit, Output
+from asynccommit.cli.program import Program
 from asynccommit.inspect.discovery import open_place
 from asynccommit.inspect.errors import NothingThereError
 from asynccommit.runtime.host import this_host
@@ -33,7 +34,7 @@ from asynccommit.streaming.text import (
 )
 from asynccommit.streaming.verify import Verified, verify
 
-app = typer.Typer(
+app = Program(
     name="sink-log",
     help="Show, verify or repair the log of a streaming file sink.",
     no_args_is_help=True,

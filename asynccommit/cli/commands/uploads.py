@@ -17,6 +17,7 @@ from asynccommit.cli.arguments import (
     store_options,
 )
 from asynccommit.cli.output import Exit, Output
+from asynccommit.cli.program import Program
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
 from asynccommit.inspect.discovery import open_place
 from asynccommit.inspect.open_uploads import (
@@ -33,7 +34,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.multipart import Upload
 from asynccommit.stores.urls import Address
 
-app = typer.Typer(
+app = Program(
     name="uploads",
     help="List or abort multipart uploads that were never completed.",
     no_args_is_help=True,
@@ -81,11 +82,13 @@ def abort(
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="AGE", help="Minimum age, such as 90m, 12h or 7d. 1d unless --job-id is given."
+            metavar="AGE",
+            help="Minimum age, such as 90m, 12h or 7d. Default: 1d, with --job-id any.",
         ),
     ] = None,
     job_id: Annotated[
-        str | None, typer.Option("--job-id", help="Abort only the uploads of this job.")
+        str | None,
+        typer.Option("--job-id", metavar="ID", help="Abort only the uploads of this job."),
     ] = None,
     yes: Yes = False,
     price: Price = STANDARD_PRICE,

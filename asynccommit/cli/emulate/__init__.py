@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from asynccommit.cli.emulate.adls import adls
 from asynccommit.cli.emulate.gcs import gcs
 from asynccommit.cli.emulate.s3_proxy import s3_proxy
+from asynccommit.cli.program import Program
 
-app = typer.Typer(
+app = Program(
     name="emulate",
     help="Serve an emulator of a store on this machine until interrupted.",
     no_args_is_help=True,

@@ -31,14 +31,17 @@ def adls(
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",
     account: Annotated[
-        str | None, typer.Option(help="Account name. Default: devstoreaccount1.")
+        str | None, typer.Option(metavar="NAME", help="Account name. Default: devstoreaccount1.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Account key. Default: the well-known development key.")
+        str | None,
+        typer.Option(metavar="KEY", help="Account key. Default: the well-known development key."),
     ] = None,
     filesystem: Annotated[
         list[str] | None,
-        typer.Option("--filesystem", "-f", help="Filesystem to create. Repeatable."),
+        typer.Option(
+            "--filesystem", "-f", metavar="NAME", help="Filesystem to create. Repeatable."
+        ),
     ] = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Serve a flat account, without a hierarchical namespace.")

@@ -28,7 +28,7 @@ def gcs(
     address: common.Address = "127.0.0.1",
     bucket: Annotated[
         list[str] | None,
-        typer.Option("--bucket", "-b", help="Bucket to create. Repeatable."),
+        typer.Option("--bucket", "-b", metavar="NAME", help="Bucket to create. Repeatable."),
     ] = None,
     hns: Annotated[
         bool, typer.Option("--hns", help="Create the buckets with a hierarchical namespace.")

@@ -29,9 +29,16 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 Port = Annotated[
     int,
-    typer.Option("--port", "-p", min=0, max=65535, help="Port to listen on; 0 picks a free one."),
+    typer.Option(
+        "--port",
+        "-p",
+        min=0,
+        max=65535,
+        metavar="NUMBER",
+        help="Port to listen on; 0 picks a free one.",
+    ),
 ]
-Address = Annotated[str, typer.Option(help="Interface to listen on.")]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen on.")]
 LatencyText = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Latency of each response, such as 20ms or 10ms-30ms."),
@@ -40,7 +47,7 @@ Data = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder that keeps the data. Default: in memory only."),
 ]
-Seed = Annotated[int, typer.Option(help="Random seed of faults and latency.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Random seed of faults and latency.")]
 
 
 def lost_option(what: str) -> Any:
@@ -52,12 +59,12 @@ def lost_option(what: str) -> Any:
 def limit_option(status: int) -> Any:
     """Return the option for the limit beyond which requests get this status."""
     shown = f"Requests per second. Further requests are refused with {status}."
-    return typer.Option(min=1, help=shown)
+    return typer.Option(min=1, metavar="NUMBER", help=shown)
 
 
 def config_option(keys: str) -> Any:
     """Return the option for a file of settings."""
-    return typer.Option(help=f"JSON file with {keys}.")
+    return typer.Option(metavar="FILE", help=f"JSON file with {keys}.")
 
 
 def imported(load: Callable[[], T]) -> T:

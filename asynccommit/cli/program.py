@@ -1,0 +1,53 @@
+"""Commands whose help names a value only where an option takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class PlainCommand(TyperCommand):
+    """A command without types in the help of its flags, ``--help`` included."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        return _unnamed(super().get_params(ctx))
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands; see ``PlainCommand``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options."""
+        return _unnamed(super().get_params(ctx))
+
+
+class Program(typer.Typer):
+    """A program, or a group of its commands.
+
+    Args:
+        settings: those of ``typer.Typer``.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": PlainGroup, **settings})
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Return the decorator of a command."""
+        return super().command(name, cls=PlainCommand, **settings)
+
+
+def _no_type(ctx: Any) -> None:
+    return None
+
+
+def _unnamed(options: Sequence[Any]) -> list[Any]:
+    for option in options:
+        if getattr(option, "param_type_name", "") == "argument":
+            option.display_type_rich = _no_type  # beside its name
+        elif getattr(option, "is_bool_flag", False) and option.metavar is None:
+            option.metavar = ""  # the type would look as if the flag took a value
+    return [*options]
