@@ -31,7 +31,7 @@ from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import DraftingStore, Info
 from asynccommit.stores.grant import granting, unchecked
-from asynccommit.stores.tree import is_there, list_all, list_if_there
+from asynccommit.stores.tree import is_there, list_if_there, remove_directory
 
 
 class FencedDirectory(JobDirectory):
@@ -155,6 +155,11 @@ class FencedDirectory(JobDirectory):
             await _put_back(run, run.layout.ended("aborted"))
         return begun
 
+    async def is_given_back(self, run: CommitContext) -> bool:
+        """See ``JobDirectory.is_given_back``."""
+        await self.restore_begun(run)
+        return await _is_of_commit(run, run.layout.attempt_dir)
+
     async def abort(
         self, run: CommitContext, check: Callable[[], None] | None = None
     ) -> CleanupResult:
@@ -171,7 +176,8 @@ class FencedDirectory(JobDirectory):
             place = await _set_aside(run, "aborted")
         if place != run.layout.attempt_dir and await _has_record(run, place):
             await _put_back(run, place)
-            return CleanupResult.KEPT
+            begun = await _has_record(run, run.layout.attempt_dir)
+            return CleanupResult.KEPT if begun else CleanupResult.NOTHING  # it has ended since
         try:
             await refuse_asides(run, place)
         except PreconditionError:
@@ -240,15 +246,15 @@ async def _put_back(run: CommitContext, place: str) -> None:
         await run.store.rename(place, run.layout.attempt_dir)
         return
     except NotFoundError:
-        if not await is_there(run.store, run.layout.attempt_dir):
-            raise
         return  # another process, which has seen the commit as well, was quicker
     except ExistsError:
-        children = await list_all(run.store, place)
+        children = await list_if_there(run.store, place)
     for child in children:
-        with suppress(ExistsError):
+        with suppress(ExistsError, NotFoundError):
             name = child.path.rpartition("/")[2]
             await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
+    with suppress(ExistsError, NotFoundError):
+        await remove_directory(run.store, place)
 
 
 async def _has_record(run: CommitContext, attempt_dir: str) -> bool:

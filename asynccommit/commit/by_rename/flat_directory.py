@@ -148,6 +148,13 @@ class FlatDirectory(JobDirectory):
         """
         return False
 
+    async def is_given_back(self, run: CommitContext) -> bool:
+        """See ``JobDirectory.is_given_back``.
+
+        Nothing was taken.
+        """
+        return False
+
     async def abort(
         self, run: CommitContext, check: Callable[[], None] | None = None
     ) -> CleanupResult:

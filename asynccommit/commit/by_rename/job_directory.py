@@ -87,6 +87,14 @@ class JobDirectory(ABC):
         Returns whether there was one.
         """
 
+    @abstractmethod
+    async def is_given_back(self, run: CommitContext) -> bool:
+        """Return whether this commit has its directory, which an abort may have taken.
+
+        An abort that looked before the record was written renames the directory, finds the record
+        and renames it back. What is not back yet is put back.
+        """
+
     # --- its end
 
     @abstractmethod

@@ -123,6 +123,11 @@ class Lease:
         if isinstance(error, StoreError) and self._is_late():
             raise self._lost() from error  # what it found is another's doing
 
+    @property
+    def is_lost(self) -> bool:
+        """Return whether it was not renewed in time, or another owner was seen."""
+        return bool(self._why)
+
     def close(self) -> None:
         """Let no work be cancelled from now on: only the clean-up is left.
 

@@ -15,6 +15,7 @@ from asynccommit.commit.by_rename.cleanup import (
 from asynccommit.commit.by_rename.concurrent_jobs import look_after_record, look_before_record
 from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.directory_owner import refuse_taken
+from asynccommit.commit.by_rename.interrupted import find_given_back, finish_given_back
 from asynccommit.commit.by_rename.job_state import has_work, is_committed
 from asynccommit.commit.by_rename.jobs import find_others, find_statuses
 from asynccommit.commit.by_rename.lease import say_stopped
@@ -42,7 +43,13 @@ from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished, check_setup
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_file_output import recorded
-from asynccommit.errors import CommitError, ManifestError, PreconditionError
+from asynccommit.errors import (
+    CommitError,
+    LeaseLostError,
+    ManifestError,
+    PreconditionError,
+    StoreError,
+)
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import both
@@ -194,12 +201,19 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         replaced.
         """
         run.snapshot = None
-        async with await begin(run, plan, made_destination=made_destination):
-            await began()
-            await _withdraw_if_others(run, plan)
-            settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
-            marker = await change(run, plan, settled)
-            await conclude(run, plan, marker)
+        lease = await begin(run, plan, made_destination=made_destination)
+        try:
+            async with lease:
+                await began()
+                await _withdraw_if_others(run, plan)
+                settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
+                marker = await change(run, plan, settled)
+                await conclude(run, plan, marker)
+        except (LeaseLostError, StoreError) as error:
+            state = await find_given_back(run, lease, error)
+            if state is None:
+                raise
+            await finish_given_back(run, state)
 
     def report(self, run: CommitContext, plan: Plan | None = None) -> JobReport:
         """See ``Publisher.report``."""

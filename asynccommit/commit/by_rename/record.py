@@ -69,6 +69,7 @@ KEPT: dict[str, type] = {
     "job_id_source": str,
 }
 """Options that change the result of the commit: a resume uses those of the record."""
+_MEETINGS = 3  # aborts that may take the directory of a commit that begins, and put it back
 
 
 async def begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Lease:
@@ -154,7 +155,11 @@ class _Beginning:
                 await _look_again(run, self.plan)
 
         steps = [self.saving.finish, make_place, *([self._write_ahead] if traits.drafts else [])]
-        await together(*steps)
+        try:
+            await together(*steps)
+        except NotFoundError:
+            await _look_again(run, self.plan)  # an abort has taken the directory of the plan away
+            raise
         if not at_once:
             await _look_again(run, self.plan)
         return self._drafted or encode_record(_record(self))
@@ -175,8 +180,8 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
     info = await _write(run, record, beginning.ahead)
     run.identity.epoch = 1
     run.identity.manifests = digest_of(plan.loaded.tasks, plan.loaded.digests)
-    taken, others = await _take_manifests(run, plan)
-    if not taken or not await _is_whole(run, plan):
+    whole, others = await _enter(run, plan)
+    if not whole:
         if await _withdraw(run, info):
             await remove_early(run, plan)
             run.identity.commit_id = ""
@@ -187,6 +192,20 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
     if others:
         await _withdraw(run, info)
         refuse_other_attempts(run, others)
+
+
+async def _enter(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
+    """Take the manifests, and return whether the job is whole, and its other attempts.
+
+    An abort that looked before the record was there may have the directory for a moment.
+    """
+    for _ in range(_MEETINGS):
+        taken, others = await _take_manifests(run, plan)
+        if taken and await _is_whole(run, plan):
+            return True, others
+        if not await directory_of(run).is_given_back(run):
+            break
+    return False, others
 
 
 async def _take_manifests(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
@@ -449,6 +468,7 @@ async def _make_way(run: CommitContext) -> None:
 
 async def _in_place(run: CommitContext, data: bytes) -> Info | None:
     """Return the record if a write with a lost response has succeeded."""
+    await directory_of(run).restore_begun(run)
     try:
         info = await run.store.head(run.layout.record)
         there = await run.store.get(run.layout.record, MAX_RECORD_BYTES)

@@ -8,6 +8,7 @@ from functools import partial
 
 from asynccommit.commit.by_rename.cleanup import clean_up, find_attempts
 from asynccommit.commit.by_rename.directories import make_directories, move_aside, remove_emptied
+from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.kept_manifests import keep_manifests
 from asynccommit.commit.by_rename.lease import close_place, require_place, say_stopped
 from asynccommit.commit.by_rename.outcome import decide
@@ -89,6 +90,8 @@ async def clean(run: CommitContext, attempts: Sequence[Info] | None = None) -> b
         run.warn(f"{run.layout.job_dir} is left to the process that took its clean-up over")
         return False
     except StoreError as error:
+        if isinstance(error, PreconditionError) and await directory_of(run).restore_begun(run):
+            return await clean(run)  # an abort had the directory
         if action is OnCleanupFailure.FAIL:
             raise
         run.meter.stage = stage

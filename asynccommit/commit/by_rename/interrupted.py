@@ -1,0 +1,76 @@
+"""Go on with a commit whose directory an abort has had for a moment.
+
+An abort that looked before the record was written renames the directory of the job attempt, finds
+the record there and renames the directory back. Requests of the commit that come in between find
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.directory_of import directory_of
+from asynccommit.commit.by_rename.lease import Lease, say_stopped
+from asynccommit.commit.by_rename.recovery import resume
+from asynccommit.commit.by_rename.status import CommitState, read_state
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.reporting import rolled_back_first
+from asynccommit.errors import (
+    CommitError,
+    LeaseLostError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
+from asynccommit.stores.tree import is_there
+
+_COUNTED = ("committer_bytes_committed", "committer_files_committed")
+
+
+async def find_given_back(
+    run: CommitContext, lease: Lease, error: BaseException
+) -> CommitState | None:
+    """Return the state of this commit if only an abort has stopped its owner.
+
+    Args:
+        run: the owner.
+        lease: its lease, which has ended.
+        error: what stopped it.
+    """
+    if lease.is_lost or not await _is_missed(run, error):
+        return None
+    if not await directory_of(run).is_given_back(run):
+        return None
+    state = await read_state(run.store, run.layout)
+    mine = state is not None and state.commit_id == run.identity.commit_id
+    return state if mine and state and state.epoch == run.identity.epoch else None
+
+
+async def _is_missed(run: CommitContext, error: BaseException) -> bool:
+    """Return whether a request may have found nothing because the directory was elsewhere."""
+    if isinstance(error, LeaseLostError):
+        return True
+    if not isinstance(error, NotFoundError | OutcomeUnknownError):
+        return False
+    if await directory_of(run).is_renamed(run):
+        return True
+    return isinstance(error, NotFoundError) and await is_there(run.store, error.path)
+
+
+async def finish_given_back(run: CommitContext, state: CommitState) -> None:
+    """Finish the commit as its next owner.
+
+    Raises ``CommitError`` if a rollback was decided meanwhile, and the errors of ``resume``.
+    """
+    place = run.layout.attempt_dir
+    await say_stopped(run, PreconditionError("rename", place, "an abort has had the directory"))
+    run.warn("an abort of this job began as its commit did, and gave way to it")
+    for name in _COUNTED:
+        run.meter.statistics.counters.pop(name, None)
+    run.renamed = 0
+    # Who asked for the commit has named the places outside.
+    run.options = replace(run.options, allow_outside_destination=True)
+    report = await resume(run, await read_state(run.store, run.layout) or state)
+    if report.rolled_back:
+        text = rolled_back_first(report)
+        raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
