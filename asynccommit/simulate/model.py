@@ -15,6 +15,9 @@ from asynccommit.testing.models.seeds import Seeds
 PATIENCE = 120.0
 """Timeout of the real stores' clients in seconds."""
 
+LATENCY = 30.0
+"""Default latency of a service of a cloud, in milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -94,6 +97,7 @@ class StoreKind:
         in_flight: default number of requests in flight.
         doubling: minimum time in seconds in which the limit doubles under load; 0 if it is
             constant.
+        latency: default latency in milliseconds.
     """
 
     name: str
@@ -103,3 +107,4 @@ class StoreKind:
     counted: str
     in_flight: int
     doubling: float = 0.0
+    latency: float = LATENCY

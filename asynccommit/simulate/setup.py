@@ -15,18 +15,16 @@ from asynccommit.options.checked import Within, check_fields
 from asynccommit.options.job import Options
 from asynccommit.simulate.adls import ADLS
 from asynccommit.simulate.gcs import GCS, GCS_HNS
+from asynccommit.simulate.hdfs import HDFS
 from asynccommit.simulate.model import StoreKind
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate, Dialect
 from asynccommit.testing.models.latency import Latency, RequestLimit, read_latency
 
 KINDS: Mapping[str, StoreKind] = MappingProxyType(
-    {kind.name: kind for kind in (ADLS, GCS, GCS_HNS)}
+    {kind.name: kind for kind in (ADLS, GCS, GCS_HNS, HDFS)}
 )
 """The stores that have a model."""
-
-LATENCY = 30.0
-"""Default latency in milliseconds."""
 
 EXACT = 1_000_000
 """Default maximum size of a job that is simulated in full."""
@@ -135,7 +133,7 @@ class Setup:
 
 def usual_climate(kind: StoreKind) -> Climate:
     """Return the default climate of a store."""
-    return Climate((), Latency(first=LATENCY / 1000), limit_of(kind.limit))
+    return Climate((), Latency(first=kind.latency / 1000), limit_of(kind.limit))
 
 
 def limit_of(rate: float) -> RequestLimit:
@@ -170,7 +168,7 @@ def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
     """Return the climate of a name or a file, overridden by the other options."""
     climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
     if "latency" in told or "latency" not in is_whole:
-        text = told.get("latency", f"{LATENCY}ms")
+        text = told.get("latency", f"{kind.latency}ms")
         climate = replace(climate, latency=read_latency(text, "--latency"))
     if "limit" in told or "limit" not in is_whole:
         climate = replace(climate, limit=_limit(told.get("limit", str(kind.limit)), kind))

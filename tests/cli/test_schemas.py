@@ -108,6 +108,7 @@ CASES: Sequence[tuple[str, Any, Sequence[str]]] = [
         nothing,
         (*SMALL, "--store", "gcs", "--latency", "10ms-30ms", "--faults", "lossy"),
     ),
+    ("simulate", nothing, (*SMALL, "--store", "hdfs", "--faults", "storm")),
     ("loadtest", nothing, ("loadtest", "T", *FEW)),
     ("man", nothing, ("man",)),
     ("version", nothing, ("--version",)),

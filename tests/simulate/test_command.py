@@ -61,6 +61,18 @@ def test_a_bucket_shows_what_its_ramp_costs(
     assert told["requests"]["move"] == 2_001
 
 
+def test_a_namenode_has_a_lock_and_no_ramp(capsys: pytest.CaptureFixture[str]) -> None:
+    """On HDFS the changes of a NameNode are the limit, and nothing is compared."""
+    assert main(["simulate", *SMALL, "--store", "hdfs", "-q", "--json"]) == Exit.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert main(["simulate", *SMALL, "--store", "hdfs", "--limit", "5_000"]) == Exit.DONE
+    out = capsys.readouterr().out
+
+    assert told["unlimited"] is None
+    assert (told["setup"]["limit"]["rate"], told["setup"]["in_flight"]) == (18_000, 64)
+    assert "hdfs, 2 ms a response, 5,000 changes/s, 64 in flight" in out
+
+
 @pytest.mark.turn(0, 2)
 def test_a_large_job_is_extrapolated(capsys: pytest.CaptureFixture[str]) -> None:
     """A job beyond the bound says so, in the text and to programs."""
@@ -87,7 +99,7 @@ def test_options_of_the_commit_are_taken(capsys: pytest.CaptureFixture[str]) -> 
     "args, message",
     [
         (["--files", "lots"], "--files is 'lots': expected a whole number"),
-        (["--store", "s3"], "--store is 's3': expected adls, gcs, gcs-hns"),
+        (["--store", "s3"], "--store is 's3': expected adls, gcs, gcs-hns, hdfs"),
         (
             ["--store", "gcs", "--limit", "x"],
             "--limit is 'x': expected writes per second, such as 1_000",

@@ -12,6 +12,7 @@ from asynccommit.options.job import Options
 from asynccommit.simulate.setup import KINDS, Setup, read_setup
 from asynccommit.stores.adls import options
 from asynccommit.stores.gcs import options as gcs_options
+from asynccommit.stores.hdfs import options as hdfs_options
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.latency import Latency, RequestLimit
@@ -110,7 +111,7 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
         ("latency", "50ms-10ms", "expected the shorter time first"),
         ("limit", "0", "expected requests per second, such as 20_000, or none"),
         ("limit", "inf", "expected requests per second"),
-        ("store", "s3", "expected adls, gcs, gcs-hns"),
+        ("store", "s3", "expected adls, gcs, gcs-hns, hdfs"),
         (
             "faults",
             "wild",
@@ -168,6 +169,7 @@ def test_as_many_requests_are_in_flight_as_on_the_real_store() -> None:
     """The default is that of the store that is simulated."""
     assert KINDS["adls"].in_flight == options._WORKERS
     assert KINDS["gcs"].in_flight == KINDS["gcs-hns"].in_flight == gcs_options._WORKERS
+    assert KINDS["hdfs"].in_flight == hdfs_options._WORKERS
 
 
 def test_the_usual_is_that_of_the_store() -> None:
@@ -179,6 +181,8 @@ def test_the_usual_is_that_of_the_store() -> None:
     assert setup.climate.limit == RequestLimit(8_000, 800)
     assert (setup.in_flight, setup.doubling) == (256, 1200)
     assert read_setup({"store": "gcs"}).climate.limit == RequestLimit(1_000, 100)
+    assert Setup(store="hdfs") == read_setup({"store": "hdfs"})
+    assert Setup(store="hdfs").climate.latency == Latency(first=0.002)
 
 
 def test_what_is_said_counts_on_every_store() -> None:

@@ -119,6 +119,10 @@ DENIED = {
         Fault("before", "move", LATER, code="forbidden", skip=9, times=1),
         Fault("before", "move", LATER, code="forbidden", times=1),
     ),
+    "hdfs": (
+        Fault("before", "rename", LATER, code="AccessControlException", skip=4, times=1),
+        Fault("before", "rename", "^/table/day=3$", code="AccessControlException", times=1),
+    ),
 }
 """What fails the commit, and its first resumption."""
 
@@ -128,12 +132,15 @@ NAMES: dict[str, tuple[Callable[[World, Traced], Awaitable[None]], dict[str, Any
     "storm": (commit, STORM_OF),
     "storm-gcs": (commit, {**STORM_OF, "store": "gcs"}),
     "storm-gcs-hns": (commit, {**STORM_OF, "store": "gcs-hns"}),
+    "storm-hdfs": (commit, {**STORM_OF, "store": "hdfs"}),
     "spilled": (commit, {"files": 34_000, "tasks": 40, "partitions": 5}),
     "whole": (whole, WHOLE_OF),
     "whole-gcs": (whole, {**WHOLE_OF, "store": "gcs"}),
     "whole-gcs-hns": (whole, {**WHOLE_OF, "store": "gcs-hns"}),
+    "whole-hdfs": (whole, {**WHOLE_OF, "store": "hdfs"}),
     "rolled_back": (rolled_back, {"tasks": 24, "climate": BAD}),
     "rolled_back-gcs": (rolled_back, {"tasks": 24, "climate": BAD, "store": "gcs"}),
+    "rolled_back-hdfs": (rolled_back, {"tasks": 24, "climate": BAD, "store": "hdfs"}),
 }
 """What is run, and of which size."""
 

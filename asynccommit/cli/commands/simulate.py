@@ -29,7 +29,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Latency of each response, such as 10ms-50ms. Default: 30ms.",
+            help="Latency of each response, such as 10ms-50ms. Default: 30ms, on hdfs 2ms.",
         ),
     ] = None,
     limit: Annotated[
@@ -38,14 +38,15 @@ def simulate(
             metavar="NUMBER",
             help="Limit per second, or none. For adls: requests (default 20_000). For gcs and "
             "gcs-hns: writes at the start (default 1_000 and 8_000), doubling after 20 minutes of "
-            "use; five times as many reads are allowed.",
+            "use; five times as many reads are allowed. For hdfs: changes that the NameNode does "
+            "one after another (default 18_000); more of them wait.",
         ),
     ] = None,
     in_flight: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Maximum number of concurrent requests. Default: 512, on gcs 256.",
+            help="Maximum number of concurrent requests. Default: 512, on gcs 256, on hdfs 64.",
         ),
     ] = None,
     faults: Annotated[
@@ -61,7 +62,8 @@ def simulate(
     store: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="adls, gcs (a flat bucket) or gcs-hns (a bucket with folders)."
+            metavar="NAME",
+            help="adls, gcs (a flat bucket), gcs-hns (a bucket with folders) or hdfs.",
         ),
     ] = "adls",
     exact: Annotated[

@@ -27,8 +27,12 @@ T = TypeVar("T")
 BATCH = 32
 """Renames of one thread, one after another."""
 
-_QUICK = 64  # threads for requests to the NameNode
-_SLOW = 16  # threads for contents and listings
+QUICK = 64
+"""Threads for requests to the NameNode."""
+
+SLOW = 16
+"""Threads for contents and listings."""
+
 _PAUSES = (0.002, 0.003, 0.005, 0.005, 0.01, 0.01, 0.02, 0.04, 0.1, 0.2)
 """Seconds between two looks at a file that is being closed."""
 _PATIENCE = 10  # times the timeout of a request to the NameNode
@@ -101,9 +105,9 @@ class HdfsClient:
         self._timeout = settings.timeout
         self._group = settings.group
         threads = partial(ThreadPoolExecutor, thread_name_prefix="asynccommit-hdfs")
-        self._quick = threads(min(settings.workers, _QUICK))
-        self._slow = threads(_SLOW)
-        self._closing = threads(_SLOW)
+        self._quick = threads(min(settings.workers, QUICK))
+        self._slow = threads(SLOW)
+        self._closing = threads(SLOW)
 
     async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
         """Return the response to one request to the NameNode.

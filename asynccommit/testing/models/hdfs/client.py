@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from asynccommit.errors import RejectedError, StoreError
 from asynccommit.stores.base import Move, Renamed
-from asynccommit.stores.hdfs.errors import HdfsRequest, translate
+from asynccommit.stores.hdfs.errors import HdfsRequest, translate, translate_java
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.crashes import WRITES, MortalSender, Process
+from asynccommit.testing.models.hdfs.dialect import CODES
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsWriteOptions
-from asynccommit.testing.models.in_process import Asked, Sender
+from asynccommit.testing.models.in_process import Asked, LostError, Sender
 
 T = TypeVar("T")
 
@@ -84,6 +85,13 @@ class SimHdfsClient(Sender):
     def close(self, client: Any, writer: Any, path: str, size: int) -> None:
         """See ``HdfsClient.close``."""
         writer.close()
+
+    def translated(self, asked: Asked, answer: Refusal | LostError) -> StoreError:
+        """Return the error for a response; exceptions of a NameNode mean what they mean there."""
+        if isinstance(answer, Refusal) and answer.code in CODES:
+            request = HdfsRequest(asked.method, asked.path, asked.writes, asked.new)
+            return translate_java(request, answer.code, answer.message)
+        return super().translated(asked, answer)
 
 
 class MortalHdfsClient(MortalSender, SimHdfsClient):

@@ -39,6 +39,11 @@ class HdfsNode:
     data: bytes = b""
     children: dict[str, HdfsNode] | None = None
 
+    @property
+    def size(self) -> int:
+        """The length of a file in bytes."""
+        return len(self.data)
+
 
 class HdfsStatus(NamedTuple):
     """The facts that the library shows about a path."""
@@ -204,6 +209,15 @@ class HdfsNameNode:
 
     # --- the tree ------------------------------------------------------------------------------
 
+    def place(self, path: str, node: HdfsNode) -> None:
+        """Put a file that was not written through the model, in a directory that exists."""
+        children, name = self._place(path)
+        children[name] = node
+
+    def find(self, path: str) -> HdfsNode | None:
+        """Return what is at a path, or ``None``."""
+        return self._find(path)
+
     def _find(self, path: str) -> HdfsNode | None:
         at, so_far = self.root, ""
         for name in _names(path):
@@ -243,7 +257,7 @@ class HdfsNameNode:
 
 def _status(path: str, node: HdfsNode) -> HdfsStatus:
     is_dir = node.children is not None
-    return HdfsStatus(path, is_dir, 0 if is_dir else len(node.data), node.time)
+    return HdfsStatus(path, is_dir, 0 if is_dir else node.size, node.time)
 
 
 def _below(node: HdfsNode) -> Iterator[HdfsNode]:
