@@ -38,7 +38,6 @@ _DATA = "data"
 _PARTS = {
     "put": ("block", _DATA, "complete", "head"),
     "copy": ("read", "block", _DATA, "complete", "head"),
-    "probe": ("complete",),
     "get": (_DATA,),
 }
 """What a function of the store sends besides its first request. Data goes to a DataNode."""

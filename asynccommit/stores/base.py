@@ -189,6 +189,8 @@ class Traits:
         probes: renames may fail for reasons that listings do not show, and ``probe`` finds these.
         zones: a directory may be of a zone that no rename enters, which ``probe`` tells, or have
             a quota, which ``quotas`` tells.
+        nested_zones: a zone may begin at any directory, and ``probe`` is one request that changes
+            nothing.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
         durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
@@ -232,6 +234,7 @@ class Traits:
     links: bool = False
     probes: bool = False
     zones: bool = False
+    nested_zones: bool = False
     pins: bool = False
     durable: bool = True
     checksums: bool = False

@@ -151,6 +151,65 @@ async def test_quota_of_the_whole_table_needs_no_room(
     assert len(names_in(hdfs, f"{table}/p=0")) == 6
 
 
+def used(hdfs: MiniHdfs, path: str) -> int:
+    """Return the number of names in a directory, itself included."""
+    summary = hdfs.filesystem.getContentSummary(hdfs.path(path))
+    return int(summary.getFileCount() + summary.getDirectoryCount())
+
+
+async def write_partitions(hdfs: MiniHdfs, table: str, kind: str, partitions: int) -> str:
+    """Write a file into each of some new partitions; return what was refused."""
+    try:
+        async with (
+            open_job(f"{hdfs.url}{table}", storage_options={"asynccommit.store": kind}) as job,
+            job.task(0) as task,
+        ):
+            for number in range(partitions):
+                await task.put(f"new={number}/part", b"0123456789")
+    except AsyncCommitError as error:
+        return str(error)
+    return ""
+
+
+@STORES
+async def test_names_of_the_whole_table_are_asked_for(
+    hdfs: MiniHdfs, table: str, kind: str
+) -> None:
+    """New partitions need names of the table: whatever its quota, no commit stops in the middle."""
+    most, told = 25, []
+    before = used(hdfs, table)
+    for more in (*range(most, 4 * most, 4), 200):
+        set_quota(hdfs, table, names=before + more)
+        told.append(await write_partitions(hdfs, table, kind, most))
+        found = names_in(hdfs, table)
+        assert await job_statuses(f"{hdfs.url}{table}") == []
+        if told[-1]:
+            assert found == {"p=0"}, (more, told[-1])
+            assert used(hdfs, table) == before, (more, found)
+        else:
+            assert len(found) == most + 2  # with _SUCCESS and p=0
+            break
+
+    assert told[-1] == ""
+    remedy = f"leaves no room for the {most + 12} directories and files that the commit makes"
+    assert any(remedy in text and "-setQuota" in text for text in told)
+
+
+@STORES
+async def test_space_of_the_whole_table_is_asked_for(hdfs: MiniHdfs, table: str, kind: str) -> None:
+    """Whatever room the table has for the blocks of open files, no commit stops in the middle."""
+    replicas = replicas_of(hdfs, kind)
+    block = int(hdfs.filesystem.getDefaultBlockSize(hdfs.path("/")))
+    for blocks in range(4):
+        set_quota(hdfs, table, space=(blocks * block + 100_000) * replicas)
+        told = await write_partitions(hdfs, table, kind, 2)
+        assert await job_statuses(f"{hdfs.url}{table}") == []
+        if not told:
+            break
+        assert names_in(hdfs, table) == {"p=0"}, (blocks, told)
+    assert len(names_in(hdfs, table)) == 4
+
+
 @pytest.fixture
 def run_out(hdfs: MiniHdfs, table: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Let the partition's quota be used up after three renames; return what lifts it."""

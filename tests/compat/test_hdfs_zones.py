@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from asynccommit.errors import NotFoundError, RejectedError
+from asynccommit import CommitError, Mode, open_job
+from asynccommit.errors import RejectedError
 from asynccommit.spark.hadoop_store.opening import facts_of
 from asynccommit.spark.hadoop_store.store import HadoopStore
+from asynccommit.stores import elsewhere
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.urls import parse_url
 from tests.support import mini_hdfs
@@ -31,8 +34,9 @@ root = (scratch / "root").read_text()
 spark = configure(builder(scratch)).getOrCreate()
 spark.sql(f"create table t (id long, p int) using parquet partitioned by (p) location '{root}/t'")
 spark.sql(f"alter table t add partition (p=1) location '{root}/zone/p1'")
+spark.sql(f"alter table t add partition (p=2) location '{root}/full'")
 told = []
-for number in (0, 1):
+for number in (0, 1, 2):
     try:
         spark.sql(f"insert into t partition (p={number}) values (1), (2)")
         told.append("")
@@ -62,6 +66,7 @@ def zoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniHdfs]:
             started.mkdirs(f"/{name}")
         for name in ("zone", "zone2"):
             started.filesystem.createEncryptionZone(started.path(f"/{name}"), "key")
+        started.mkdirs("/zone/d")
         # The directory counts as a name; the second number is the quota of space.
         started.filesystem.setQuota(started.path("/full"), 1, 2**63 - 1)
         yield started
@@ -101,30 +106,76 @@ async def store(
 
 
 async def test_a_place_in_another_zone_is_refused(store: Zoned, zoned: MiniHdfs) -> None:
-    """A probe names the place and its zone, and leaves nothing behind."""
-    with pytest.raises(RejectedError, match="another encryption zone") as caught:
-        await store.probe("/jobs", "/zone")
-    assert caught.value.path == "/zone"
-    # Without a key server the client in Python writes nothing to a zone, and names what does.
-    told = "another encryption zone" if isinstance(store, HadoopStore) else "asynccommit.store=jvm"
-    with pytest.raises(RejectedError, match=told):
-        await store.probe("/zone", "/zone2")
-    assert await asyncio.to_thread(children, zoned, "/jobs", "/zone", "/zone2") == []
-
-
-async def test_a_quota_that_is_used_up_is_refused(store: Zoned) -> None:
-    """A probe tells the quota and the command that raises it."""
-    with pytest.raises(RejectedError, match=r"quota of names is used up.*-setQuota") as caught:
-        await store.probe("/jobs", "/full")
-    assert caught.value.path == "/full"
+    """A probe names the place and its zone, and changes nothing."""
+    before = await asyncio.to_thread(times, zoned)
+    for path, place in (("/jobs", "/zone"), ("/zone/d", "/zone2"), ("/zone/d", "/free")):
+        with pytest.raises(RejectedError, match="another encryption zone") as caught:
+            await store.probe(path, place)
+        assert caught.value.path == place
+    assert await asyncio.to_thread(children, zoned, "/jobs", "/free", "/zone2") == []
+    assert await asyncio.to_thread(times, zoned) == before
 
 
 async def test_a_place_without_borders_passes(store: Zoned, zoned: MiniHdfs) -> None:
-    """A probe of an ordinary directory changes nothing; one that is missing is told."""
+    """A probe of an ordinary directory changes nothing, also if the directory is missing."""
+    before = await asyncio.to_thread(times, zoned)
     await store.probe("/jobs", "/free")
-    with pytest.raises(NotFoundError):
-        await store.probe("/jobs", "/missing/below")
+    await store.probe("/jobs", "/missing/below")
+    await store.probe("/zone/d", "/zone")
     assert await asyncio.to_thread(children, zoned, "/jobs", "/free") == []
+    assert await asyncio.to_thread(times, zoned) == before
+
+
+def times(zoned: MiniHdfs) -> dict[str, int]:
+    """Return the modification times of the directories at the top."""
+    found = zoned.filesystem.listStatus(zoned.path("/"))
+    return {str(each.getPath().getName()): int(each.getModificationTime()) for each in found}
+
+
+_numbers = count()
+
+
+@pytest.fixture
+def table(
+    zoned: MiniHdfs, through_jvm: Callable[[], HadoopStore], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Return the path of a table whose partition ``p=0`` is a zone of its own."""
+    path = f"/nested-{next(_numbers)}"
+    for name in ("p=0", "p=1"):
+        zoned.mkdirs(f"{path}/{name}")
+    with zoned.hadoop.errors():
+        zoned.filesystem.createEncryptionZone(zoned.path(f"{path}/p=0"), "key")
+    monkeypatch.setitem(elsewhere._OPENERS, "jvm", lambda *_: through_jvm())
+    return path
+
+
+async def write(zoned: MiniHdfs, table: str, kind: str, mode: Mode, *partitions: str) -> None:
+    """Write a file into each of some partitions."""
+    url, options = f"{zoned.url}{table}", {"asynccommit.store": kind}
+    async with (
+        open_job(url, mode=mode, storage_options=options) as job,
+        job.task(0) as task,
+    ):
+        for name in partitions:
+            await task.put(f"{name}/part-{mode}", b"x")
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
+@pytest.mark.parametrize("kind", ["native", "jvm"])
+async def test_zone_below_the_table_is_refused_before_a_change(
+    zoned: MiniHdfs, table: str, kind: str, mode: Mode
+) -> None:
+    """A partition may be a zone of its own; it takes no file, and is not replaced."""
+    before = await asyncio.to_thread(children, zoned, table, f"{table}/p=1")
+    with pytest.raises(CommitError, match="another encryption zone") as caught:
+        await write(zoned, table, kind, mode, "p=2", "p=1", "p=0")
+
+    assert f"{table}/p=0" in str(caught.value)
+    assert await asyncio.to_thread(children, zoned, table, f"{table}/p=1") == before
+    with zoned.hadoop.errors():
+        assert zoned.filesystem.getEZForPath(zoned.path(f"{table}/p=0")) is not None
+    await write(zoned, table, kind, mode, "p=2", "p=1")
+    assert children(zoned, f"{table}/p=1", f"{table}/p=2") == [f"part-{mode}"] * 2
 
 
 def test_partition_in_a_zone_is_refused_before_a_change(zoned: MiniHdfs, tmp_path: Path) -> None:
@@ -134,9 +185,12 @@ def test_partition_in_a_zone_is_refused_before_a_change(zoned: MiniHdfs, tmp_pat
     done = run_script(tmp_path, INSERT)
     assert done.returncode == 0, done.stderr[-2000:]
 
-    first, second = json.loads((tmp_path / "told.json").read_text())
+    first, second, third = json.loads((tmp_path / "told.json").read_text())
 
     assert first == ""
+    assert "/full" in third
+    assert "its quota is 1 names, 1 are used, and the job adds 1" in third
+    assert children(zoned, "/full") == []
     assert "/zone/p1" in second
     assert "encryption zone" in second
     assert not zoned.exists("/t/p=1")

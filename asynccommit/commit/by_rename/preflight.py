@@ -100,8 +100,10 @@ async def preflight(
         if run.store.traits.links:
             await refuse_unfit_sources(run, loaded, survey.volume, adopt=adopt)
         await refuse_unmovable(run, plan)
-        await refuse_zones(run, survey.outside)
-        await refuse_over_quota(run, plan, {*survey.outside, *survey.there})
+        await together(
+            lambda: refuse_zones(run, plan, survey.outside, survey.there),
+            lambda: refuse_over_quota(run, plan, {*survey.outside, *survey.there}),
+        )
         # What is moved aside is not to be missed for files that are not there.
         replaces = bool(plan.replaced) and not run.store.traits.fences
         if (run.options.check_sources or replaces) and not adopt:

@@ -1,8 +1,10 @@
 """Refuse files that would exceed the quota of a directory.
 
 Only a rename from outside of the directory uses its quotas. The job's own directory is below the
-destination, so the quotas of the destination and above it are not asked for: what is new there are
-the directories that the job makes, and a few files of the commit.
+destination, so of the quotas of the destination and above it only names are needed: for the
+directories that the job makes, and a few files of the commit. These quotas are not asked for,
+because the service would count all files of the table: as many directories are made in the job's
+own directory, and deleted again.
 """
 
 from __future__ import annotations
@@ -14,15 +16,24 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from asynccommit.commit.by_rename.plan import Plan
+from asynccommit.commit.by_rename.rename_directories import count_new
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.paths import above, within
 from asynccommit.commit.spill import Entry
-from asynccommit.errors import DeniedError, NotFoundError, RejectedError
+from asynccommit.errors import DeniedError, NotFoundError, RejectedError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import QuotaStore, QuotaUse
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 
 MOST = 1000
 """Number of directories whose quotas are asked for; the service counts what is below each."""
+
+
+_OWN = 12
+"""Number of files and directories that a commit makes after its record, with some to spare."""
+_MADE = 10_000  # directories at most that are made to see whether there is room for them
+_DEEP = 400  # directories of one request, each in the one before
+_ABOUT_NAMES = "quota of names"
 
 
 @dataclass(slots=True)
@@ -66,6 +77,44 @@ async def refuse_over_quota(run: CommitContext, plan: Plan, places: Iterable[str
         _refuse(path, "names", (use.names, use.named, needs.names[path]), "-setQuota")
         added = int(needs.size[path] * replicas) - needs.freed[path]
         _refuse(path, "bytes of all replicas", (use.space, use.spent, added), "-setSpaceQuota")
+
+
+async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
+    """Refuse a plan with more new directories than the quotas of the destination leave room for.
+
+    Raises ``RejectedError``. Any other error is left to the requests that follow.
+    """
+    if not run.store.traits.nested_zones:
+        return
+    names = count_new(run, plan) + _OWN
+    place = f"{run.layout.attempt_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    chains = range(0, min(names, _MADE), _DEEP)
+
+    async def make(start: int) -> None:
+        run.check_lease()
+        await run.store.mkdir(f"{place}/{start}" + "/d" * (min(_DEEP, names - start) - 1))
+
+    try:
+        await for_each(chains, make, workers=run.workers)
+    except RejectedError as error:
+        if _ABOUT_NAMES in error.detail:
+            raise _without_names(run, names, error) from error
+    except StoreError:
+        pass
+    finally:
+        with suppress(StoreError):
+            await run.store.delete_tree(place)
+
+
+def _without_names(run: CommitContext, names: int, error: RejectedError) -> RejectedError:
+    told = error.detail.partition(f": the {_ABOUT_NAMES}")[0]
+    return RejectedError(
+        "mkdir",
+        run.layout.dest.path,
+        f"the quota of names of this directory, or of one above it, leaves no room for the {names} "
+        "directories and files that the commit makes: delete files, or raise it with hdfs dfsadmin "
+        f"-setQuota ({told})",
+    )
 
 
 def _not_above(inside: str, place: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ undo the commit, whatever tasks write afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -24,6 +24,7 @@ from asynccommit.commit.by_rename.lease import Lease, lease_of
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
+from asynccommit.commit.by_rename.quotas import refuse_without_names
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
 from asynccommit.commit.by_rename.rename_directories import carries
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
@@ -154,7 +155,11 @@ class _Beginning:
             if at_once:  # afterwards: an abort may have moved away what that has made again
                 await _look_again(run, self.plan)
 
-        steps = [self.saving.finish, make_place, *([self._write_ahead] if traits.drafts else [])]
+        def look_for_names() -> Awaitable[None]:
+            return refuse_without_names(run, self.plan)
+
+        drafts = [self._write_ahead] if traits.drafts else []
+        steps = [self.saving.finish, make_place, look_for_names, *drafts]
         try:
             await together(*steps)
         except NotFoundError:

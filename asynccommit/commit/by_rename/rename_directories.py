@@ -92,6 +92,17 @@ def carries(run: CommitContext, plan: Plan) -> bool:
     return bool(_choose(run, plan))
 
 
+def count_new(run: CommitContext, plan: Plan) -> int:
+    """Return the number of directories that are made, and not moved as a whole."""
+    came = {
+        tree.dest + source[len(tree.source) :]
+        for tree in _choose(run, plan)
+        for source in tree.sources
+    }
+    there = came | {parent for path in came for parent in above(path)}
+    return sum(path not in there and plan.unit_of(path) is None for path in plan.missing)
+
+
 async def put_back(run: CommitContext, plan: Plan) -> None:
     """Return the directories that an earlier owner took and did not publish.
 

@@ -1,4 +1,4 @@
-"""Check that files can be renamed to places outside of the destination."""
+"""Check that files can be renamed to the directories that they go to."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import cast
 
+from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.errors import NotFoundError
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import ProbingStore
+from asynccommit.stores.base import Kind, ProbingStore
+
+MOST = 1000
+"""Number of directories below the destination that are asked for."""
 
 
-async def refuse_zones(run: CommitContext, places: Iterable[str]) -> None:
-    """Refuse places that are of another zone.
+async def refuse_zones(
+    run: CommitContext, plan: Plan, outside: Iterable[str], inside: Iterable[str]
+) -> None:
+    """Refuse directories that are of another zone than the job's own.
 
-    Below the destination no check is needed: the job's own directory is there as well. Raises
-    ``RejectedError`` or ``DeniedError`` with the reason.
+    The job's own directory is below the destination, which is of the same zone; a zone may begin
+    at a directory below it. Raises ``RejectedError`` or ``DeniedError`` with the reason.
+
+    Args:
+        run: the commit.
+        plan: what will be moved; a directory that is replaced would lose its zone.
+        outside: existing directories elsewhere that files go to, or below which they go.
+        inside: existing directories of the destination, likewise.
     """
-    if run.store.traits.zones:
-        await for_each(sorted(set(places)), lambda place: _probe(run, place), workers=run.workers)
+    traits = run.store.traits
+    if not traits.zones:
+        return
+    places = set(outside)
+    if traits.nested_zones:
+        replaced = {aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY}
+        below = {*inside, *replaced} - {run.layout.dest.path, run.layout.root}
+        places.update(sorted(below)[:MOST])
+    await for_each(sorted(places), lambda place: _probe(run, place), workers=run.workers)
 
 
 async def _probe(run: CommitContext, place: str) -> None:

@@ -26,6 +26,8 @@ _Infos = list[Info]  # in the class, the name "list" is the method
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
 # Filesystems of a cluster, which have no limit on the rate of requests as accounts have.
 _CLUSTERS = ("hdfs://", "viewfs://", "webhdfs://", "swebhdfs://", "ofs://", "o3fs://")
+# Filesystems of a NameNode; see FileWork.java.
+_NAMENODES = ("hdfs://", "webhdfs://", "swebhdfs://")
 _LONGEST = 8000  # the NameNode counts characters
 _WORKERS = 64
 _BATCH = 64  # renames of one thread of the JVM, one after another
@@ -84,6 +86,7 @@ class HadoopStore:
             etag_survives_rename=facts.survives,
             weak_etags=not facts.etags,
             zones=facts.atomic,
+            nested_zones=facts.atomic and facts.name.startswith(_NAMENODES),
             bulk_rename=_BATCH,
             conditional_rename=False,
             atomic_put=True,

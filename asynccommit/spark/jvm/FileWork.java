@@ -6,6 +6,7 @@ import java.io.InputStream;
 import java.io.InterruptedIOException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 import org.apache.hadoop.fs.EtagSource;
@@ -23,6 +24,7 @@ import org.apache.hadoop.io.IOUtils;
 /** The methods of a store, each one call to a filesystem or a few. */
 final class FileWork {
   private static final int PIECE = 1 << 20;
+  private static final List NAMENODES = Arrays.asList("hdfs", "webhdfs", "swebhdfs");
 
   private final FileSystem fs;
   private final Renames renames;
@@ -288,8 +290,20 @@ final class FileWork {
     return Boolean.TRUE;
   }
 
-  /** Renames an empty hidden file, and deletes it. */
+  /**
+   * Tells whether a rename is refused. HDFS compares permissions and encryption zones before it looks
+   * for the directory of the destination, which is missing here. Elsewhere an empty hidden file is
+   * renamed, and deleted.
+   */
   private Object tryRename(Path temp, Path landed) throws IOException {
+    if (isHdfs()) {
+      try {
+        renames.rename(temp.getParent(), new Path(landed, "x"), false);
+      } catch (FileNotFoundException e) {
+        // of the directory that is missing
+      }
+      return Boolean.TRUE;
+    }
     create(temp).close();
     try {
       renames.rename(temp, landed, false);
@@ -298,6 +312,10 @@ final class FileWork {
       remove(landed);
     }
     return Boolean.TRUE;
+  }
+
+  private boolean isHdfs() {
+    return NAMENODES.contains(fs.getUri().getScheme());
   }
 
   /** Returns quota and use of names, then of space. */

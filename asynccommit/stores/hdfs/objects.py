@@ -156,25 +156,19 @@ class HdfsObjects:
         return None
 
     async def try_rename(self, folder: str, place: str) -> None:
-        """Raise the error of a rename from ``folder`` to below ``place``.
+        """Raise the error of a rename of ``folder`` to below ``place``; nothing is renamed.
 
-        An empty hidden file is renamed there, and deleted.
+        The destination is in a directory that does not exist. The NameNode finds that after it has
+        compared permissions and encryption zones.
         """
-        temp, landed = self._beside(f"{folder}/x"), self._beside(f"{place}/x")
-        request = HdfsRequest("rename", temp, writes=True, new=True)
-
-        def made(client: Any) -> None:
-            options = self._client.options(permission=self._file, create_parent=False)
-            client.create(temp, options).close()
-
+        nowhere = self._beside(f"{place.rstrip('/')}/x") + "/x"
+        request = HdfsRequest("probe", place)
         try:
-            await self._client.work(HdfsRequest("probe", folder), made)
-            await self.rename(request, temp, landed)
+            await self._client.ask(request, lambda c: c.rename(folder, nowhere, False))
+        except NotFoundError:
+            return
         except RejectedError as error:
             raise about_zone(place, error) from error
-        finally:
-            await self._take_back(temp)
-            await self._take_back(landed)
 
     def _beside(self, dest: str) -> str:
         return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"

@@ -77,6 +77,7 @@ class HdfsStore:
             "HDFS",
             weak_etags=True,
             zones=True,
+            nested_zones=True,
             bulk_rename=BATCH,
             conditional_rename=False,
             put_tokens=True,
@@ -85,7 +86,7 @@ class HdfsStore:
             workers=settings.workers,
             account=settings.name,
             unlimited=True,
-            costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
+            costs={"put": 6, "copy": 7, "mkdir_new": 3},
         )
 
     def __repr__(self) -> str:

@@ -19,9 +19,9 @@ from asynccommit.testing.models.in_process import Asked, LostError, Sender
 
 T = TypeVar("T")
 
-_READS = {"head": "head", "get": "read", "list": "list"}
+_READS = {"head": "head", "get": "read", "list": "list", "probe": "head"}
 # A request of another method that looks first; see ``HdfsRequest.writes``.
-_ASIDE = {"put": "create", "copy": "create", "mkdir_new": "mkdir", "probe": "create"}
+_ASIDE = {"put": "create", "copy": "create", "mkdir_new": "mkdir"}
 _CHANGES = {
     **_ASIDE,
     "delete": "delete",
