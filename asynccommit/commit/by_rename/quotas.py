@@ -82,11 +82,11 @@ async def refuse_over_quota(run: CommitContext, plan: Plan, places: Iterable[str
 async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
     """Refuse a plan with more new directories than the quotas of the destination leave room for.
 
-    Raises ``RejectedError``. Any other error is left to the requests that follow.
+    Raises ``RejectedError``, for ``about_names``. Requests that follow raise any other error.
     """
     if not run.store.traits.nested_zones:
         return
-    names = count_new(run, plan) + _OWN
+    names = _names_of(run, plan)
     place = f"{run.layout.attempt_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
     chains = range(0, min(names, _MADE), _DEEP)
 
@@ -96,24 +96,31 @@ async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
 
     try:
         await for_each(chains, make, workers=run.workers)
-    except RejectedError as error:
-        if _ABOUT_NAMES in error.detail:
-            raise _without_names(run, names, error) from error
-    except StoreError:
-        pass
+    except StoreError as error:
+        if is_about_names(error):
+            raise
     finally:
         with suppress(StoreError):
             await run.store.delete_tree(place)
 
 
-def _without_names(run: CommitContext, names: int, error: RejectedError) -> RejectedError:
-    told = error.detail.partition(f": the {_ABOUT_NAMES}")[0]
+def _names_of(run: CommitContext, plan: Plan) -> int:
+    return count_new(run, plan) + _OWN
+
+
+def is_about_names(error: StoreError) -> bool:
+    """Return whether a quota of names is used up."""
+    return isinstance(error, RejectedError) and _ABOUT_NAMES in error.detail
+
+
+def about_names(run: CommitContext, plan: Plan, error: StoreError) -> RejectedError:
+    """Return the error for a plan whose names find no room, before its record is written."""
     return RejectedError(
         "mkdir",
         run.layout.dest.path,
-        f"the quota of names of this directory, or of one above it, leaves no room for the {names} "
-        "directories and files that the commit makes: delete files, or raise it with hdfs dfsadmin "
-        f"-setQuota ({told})",
+        "the quota of names of this directory, or of one above it, leaves no room for the "
+        f"{_names_of(run, plan)} directories and files that the commit makes: delete files, or "
+        f"raise it with hdfs dfsadmin -setQuota ({error.detail.partition(': the quota')[0]})",
     )
 
 

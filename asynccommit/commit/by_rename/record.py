@@ -24,7 +24,11 @@ from asynccommit.commit.by_rename.lease import Lease, lease_of
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
-from asynccommit.commit.by_rename.quotas import refuse_without_names
+from asynccommit.commit.by_rename.quotas import (
+    about_names,
+    is_about_names,
+    refuse_without_names,
+)
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
 from asynccommit.commit.by_rename.rename_directories import carries
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
@@ -47,6 +51,7 @@ from asynccommit.errors import (
     OwnedError,
     PreconditionError,
     PreflightError,
+    RejectedError,
     StoreError,
 )
 from asynccommit.formats.commit_record import (
@@ -164,6 +169,10 @@ class _Beginning:
             await together(*steps)
         except NotFoundError:
             await _look_again(run, self.plan)  # an abort has taken the directory of the plan away
+            raise
+        except RejectedError as error:
+            if is_about_names(error):
+                raise about_names(run, self.plan, error) from error
             raise
         if not at_once:
             await _look_again(run, self.plan)

@@ -34,6 +34,15 @@ def too_long(name: str) -> RuntimeError:
     return remote(kind, f"The maximum path component name limit of {name[:20]} is exceeded")
 
 
+def over_quota(path: str, quota: int, used: int) -> RuntimeError:
+    """Return the error for names beyond the quota of a directory."""
+    return remote(
+        f"{_PROTOCOL}.NSQuotaExceededException",
+        f"The NameSpace quota (directories and files) of directory {path} is exceeded: "
+        f"quota={quota} file count={used}",
+    )
+
+
 def refused(message: str) -> RuntimeError:
     """Return the error for a rename that cannot be done."""
     return remote("java.io.IOException", message)

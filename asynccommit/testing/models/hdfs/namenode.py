@@ -2,7 +2,8 @@
 
 The rules are those of Hadoop 3.5: a rename without overwrite replaces nothing, moves nothing into a
 directory and makes no parent; a recursive delete and the rename of a directory are one step; there
-are no etags; a file keeps its number and its modification time when it is renamed.
+are no etags; a file keeps its number and its modification time when it is renamed. A directory may
+be an encryption zone, which no rename enters or leaves, or have a quota of names.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from asynccommit.testing.models.hdfs.errors import (
     invalid_name,
     not_directory,
     not_empty,
+    over_quota,
     refused,
     too_long,
 )
@@ -32,12 +34,16 @@ class HdfsNode:
         time: of the last change, in milliseconds since the epoch.
         data: content of a file.
         children: entries of a directory; ``None`` for a file.
+        zone: an encryption zone begins here.
+        quota: maximum number of names in this directory, itself included.
     """
 
     number: int
     time: int
     data: bytes = b""
     children: dict[str, HdfsNode] | None = None
+    zone: bool = False
+    quota: int | None = None
 
     @property
     def size(self) -> int:
@@ -138,10 +144,12 @@ class HdfsNameNode:
         return [_status(f"{base}/{name}", each) for name, each in sorted(node.children.items())]
 
     def get_content_summary(self, path: str) -> HdfsSummary:
-        """Return the counts below a directory; the model has no quotas."""
-        nodes = list(_below(self._need(path)))
-        files = sum(node.children is None for node in nodes)
-        return HdfsSummary(files, len(nodes) - files)
+        """Return the counts below a directory, and its quota of names."""
+        node = self._need(path)
+        nodes = list(_below(node))
+        files = sum(each.children is None for each in nodes)
+        quota = _NO_QUOTA if node.quota is None else node.quota
+        return HdfsSummary(files, len(nodes) - files, quota)
 
     def read(self, path: str) -> HdfsReader:
         """Open a file. Raises ``FileNotFoundError`` for a directory too."""
@@ -159,6 +167,7 @@ class HdfsNameNode:
         children, name = self._place(path)
         if name in children and not options.overwrite:
             raise FileExistsError(f"{path} for client already exists")
+        self._charge(path, int(name not in children))
         node = children[name] = HdfsNode(self._next(), self._tick())
         return HdfsWriter(node, self._tick)
 
@@ -174,6 +183,7 @@ class HdfsNameNode:
                 if not create_parent and number < len(names) - 1:
                     raise FileNotFoundError(f"Parent directory doesn't exist: {so_far}")
                 _check_name(so_far, name)
+                self._charge(so_far, 1)
                 at.children[name] = HdfsNode(self._next(), self._tick(), children={})
             at = at.children[name]
         if at.children is None:
@@ -197,15 +207,62 @@ class HdfsNameNode:
             raise FileNotFoundError(f"rename source {source} is not found.")
         if f"{dest}/".startswith(f"{source}/") and dest != source:
             raise refused(f"Rename destination {dest} is a directory or file under source {source}")
+        self._check_zones(source, dest)
         children, name = self._place(dest)
         there = children.get(name)
         if there is not None and (not overwrite or there is node):
             raise FileExistsError(f"rename destination {dest} already exists")
         if there is not None:
             _refuse_kinds(source, node, dest, there)
+        self._charge(dest, sum(1 for _ in _below(node)), source)
         before, former = self._place(source)
         del before[former]
         children[name] = node
+
+    # --- zones and quotas ----------------------------------------------------------------------
+
+    def create_zone(self, path: str) -> None:
+        """Have an encryption zone begin at an empty directory."""
+        node = self._need(path)
+        if node.children != {}:
+            raise refused("Attempt to create an encryption zone for a non-empty directory.")
+        node.zone = True
+
+    def set_quota(self, path: str, names: int | None) -> None:
+        """Set the quota of names of a directory."""
+        self._need(path).quota = names
+
+    def _check_zones(self, source: str, dest: str) -> None:
+        """Refuse a rename that enters or leaves a zone; the zone itself may be renamed."""
+        old, new = self._zone_of(_parent(source)), self._zone_of(_parent(dest))
+        if old and not new:
+            raise refused(f"{source} can't be moved from an encryption zone.")
+        if old != new:
+            raise refused(f"{source} can't be moved into an encryption zone.")
+
+    def _zone_of(self, path: str) -> int:
+        """Return the number of the zone of a directory, which may be missing; 0 for none."""
+        return max((node.number for _, node in self._way(path) if node.zone), default=0)
+
+    def _charge(self, path: str, names: int, source: str = "") -> None:
+        """Refuse names that are too many for a directory above ``path``."""
+        for above, node in self._way(_parent(path)):
+            inside = bool(source) and f"{source}/".startswith(f"{above.rstrip('/')}/")
+            if node.quota is not None and not inside:
+                used = names + sum(1 for _ in _below(node))
+                if used > node.quota:
+                    raise over_quota(above, node.quota, used)
+
+    def _way(self, path: str) -> Iterator[tuple[str, HdfsNode]]:
+        """Yield the directories of a path that exist, from the root on."""
+        at, so_far = self.root, ""
+        yield "/", at
+        for name in _names(path):
+            found = (at.children or {}).get(name)
+            if found is None:
+                return
+            at, so_far = found, f"{so_far}/{name}"
+            yield so_far, at
 
     # --- the tree ------------------------------------------------------------------------------
 
