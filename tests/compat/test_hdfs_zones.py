@@ -166,12 +166,12 @@ async def test_zone_below_the_table_is_refused_before_a_change(
     zoned: MiniHdfs, table: str, kind: str, mode: Mode
 ) -> None:
     """A partition may be a zone of its own; it takes no file, and is not replaced."""
-    before = await asyncio.to_thread(children, zoned, table, f"{table}/p=1")
     with pytest.raises(CommitError, match="another encryption zone") as caught:
         await write(zoned, table, kind, mode, "p=2", "p=1", "p=0")
 
     assert f"{table}/p=0" in str(caught.value)
-    assert await asyncio.to_thread(children, zoned, table, f"{table}/p=1") == before
+    shown = await asyncio.to_thread(children, zoned, table, f"{table}/p=0", f"{table}/p=1")
+    assert [name for name in shown if not name.startswith("_")] == ["p=0", "p=1"]
     with zoned.hadoop.errors():
         assert zoned.filesystem.getEZForPath(zoned.path(f"{table}/p=0")) is not None
     await write(zoned, table, kind, mode, "p=2", "p=1")
