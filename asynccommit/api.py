@@ -174,8 +174,7 @@ class Job:
                 note(running)
                 self._running.check_job()  # the job may have ended during the task's setup
                 yield running
-            if running.commit is not None:
-                self.accept(running.commit)
+            self.accept(running.commit)
 
 
 @checked

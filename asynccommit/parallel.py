@@ -87,9 +87,7 @@ class TaskPlace:
             committer=self.committer,
         ) as task:
             write(task)
-        commit: TaskCommit | None = task.commit
-        assert commit is not None
-        return commit
+        return task.commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,11 @@ class BlockingTask:
         return self._inner.directory
 
     @property
-    def commit(self) -> TaskCommit | None:
-        """The commit message, available after the ``with`` block."""
+    def commit(self) -> TaskCommit:
+        """The commit message, available after the ``with`` block.
+
+        Raises ``OptionError`` before that, and if the task was aborted.
+        """
         return self._inner.commit
 
     @property

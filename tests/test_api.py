@@ -50,11 +50,12 @@ async def test_leaving_commits(tmp_path: Path) -> None:
 
 
 async def test_tasks_elsewhere(tmp_path: Path) -> None:
-    """A task opened by the job's id hands its message to the job."""
+    """A task opened by the job's id hands its message to the job, and has none before its end."""
     async with open_job(tmp_path / "out") as job:
         async with open_task(tmp_path / "out", job.job_id, 3) as task:
+            with pytest.raises(OptionError, match="is running: it has no commit message"):
+                _ = task.commit
             await task.put("part-3", b"3")
-        assert task.commit is not None
         job.accept(task.commit)
 
     assert visible(tmp_path / "out") == {"part-3": "3"}

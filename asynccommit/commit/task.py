@@ -40,7 +40,7 @@ class Task:
         self.task_id = task_id
         self.attempt_id = attempt_id
         self.directory = work.directory
-        self.commit: TaskCommit | None = None
+        self._commit: TaskCommit | None = None
         self._work = work
         self._files: dict[str, Writer] = {}
         self._awaited: list[str] = []
@@ -49,6 +49,17 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({self.attempt_id!r})"
+
+    @property
+    def commit(self) -> TaskCommit:
+        """The commit message, once the task's block is left.
+
+        Raises ``OptionError`` before that, and if the task was aborted.
+        """
+        if self._commit is None:
+            why = self._over or "is running"
+            raise OptionError(f"task attempt {self.attempt_id} {why}: it has no commit message")
+        return self._commit
 
     @property
     def url(self) -> str:
@@ -267,7 +278,7 @@ async def run_task(
         running.check_running()
         running.check_closed()
         running.end(_COMMITTING)
-        running.commit = await committer.commit_task(task_id, attempt_id)
+        running._commit = await committer.commit_task(task_id, attempt_id)
         running.end("is committed")
     except BaseException as error:
         running.end("was aborted")

@@ -1,19 +1,42 @@
-"""The snippets of README are typed as strictly as the package, and options know their names."""
+"""The snippets of README are typed as strictly as the package, and options know their names.
+
+Those of the pages are checked as a user's program that has few types.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.support.snippets import ROOT, snippets
+from tests.support.snippets import PAGES, ROOT, Snippet, snippets
 
 README = ROOT / "README.md"
-
+LOOSE = (
+    "--allow-untyped-defs",
+    "--allow-incomplete-defs",
+    "--allow-untyped-calls",
+    "--allow-untyped-decorators",
+    "--allow-any-generics",
+    "--allow-redefinition",
+    "--ignore-missing-imports",
+)
+"""What a program without types may do, beside ``--strict``."""
+EXPECTED = {
+    "emulators.md: arg-type": "``ca_pem`` is None without a certificate; the page asks for one",
+    "file-committers.md: attr-defined": "only FileOutputCommitter has ``recover_task``",
+    "guide-daft.md: operator": "Daft types the operands of an expression as expressions",
+    "guide-dask.md: attr-defined": "Dask does not export ``delayed`` as mypy understands it",
+    "observability.md: index": "OpenTelemetry types the attributes of a span as optional",
+}
+"""Page and kind of an error -> why the page has it."""
 
 SPARK = pytest.mark.parametrize("spark", [False, True], ids=["python", "spark"])
 NAMES = """
@@ -86,12 +109,57 @@ def test_misspelt_name_is_found_by_pyright(tmp_path: Path) -> None:
     assert _pyright(tmp_path, NAMES) == MISSPELT
 
 
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_pages_pass_mypy(tmp_path: Path) -> None:
+    """The scripts and files of each page have no error in their use of this package."""
+    made = {path: page for page in PAGES for path in _modules(page, tmp_path)}
+    assert len(made) > 40
+    environment = {**os.environ, "MYPYPATH": os.pathsep.join({str(path.parent) for path in made})}
+
+    done = _run_mypy(*LOOSE, *map(str, made), environment=environment)
+
+    found = re.findall(r"^(.+?):\d+: error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    pages = {f"{made[Path(path)].name}: {kind}" for path, kind in found}
+    assert pages == set(EXPECTED), done.stdout
+    assert done.returncode <= 1, done.stdout
+
+
+def _modules(page: Path, folder: Path) -> Iterator[Path]:
+    """Write the Python of a page, each line where the page has it; yield the modules."""
+    stem = re.sub(r"\W", "_", page.stem)
+    parts: dict[str, list[Snippet]] = {}
+    python = [each for each in snippets(page) if each.language == "python"]
+    for each in python:
+        kind = next((kind for kind in ("spark", "abfs") if kind in each.how), "script")
+        name = each.file or f"{kind}.py"
+        imported = rf"^(from|import) {name.removesuffix('.py')}\b"
+        if not any(re.search(imported, other.text, re.MULTILINE) for other in python):
+            name = f"{stem}_{name}"  # several pages have a file of this name
+        parts.setdefault(name, []).append(each)
+    for name, found in parts.items():
+        text = ""
+        for each in found:
+            text += "\n" * (each.line - 1 - text.count("\n")) + each.text
+        module = folder / stem / name
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(text, "utf-8")
+        yield module
+
+
 def _mypy(directory: Path, code: str) -> subprocess.CompletedProcess[str]:
     module = directory / "copied.py"
     module.write_text(code)
+    return _run_mypy(str(module))
+
+
+def _run_mypy(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(module)],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", *arguments],
         cwd=ROOT,
+        env=environment,
         capture_output=True,
         text=True,
     )

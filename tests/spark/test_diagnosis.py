@@ -67,7 +67,7 @@ def test_scheme_that_only_the_jvm_can_tell(spark: Any) -> None:
     """The filesystem of the destination is opened, and the reason of a refusal is shown."""
     found = _by_name(check_session(spark, parse_url("ftp://localhost/t")))["ftp:"]
 
-    assert "Spark's own committer: ftp://localhost cannot be used for commits" in found.found
+    assert found.found.startswith("Spark's own committer: ftp://localhost")
 
 
 @pytest.mark.jvm

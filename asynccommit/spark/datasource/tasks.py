@@ -13,7 +13,6 @@ import pyarrow as pa
 from asynccommit.api import Job
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.registry import Committer
-from asynccommit.errors import OptionError
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.datasource.encoders import footer
 from asynccommit.spark.datasource.files import TableFiles
@@ -85,8 +84,6 @@ def run_task(
         except BaseException as error:
             _leave(error, committer, job, attempt)
             raise
-    if task.commit is None:
-        raise OptionError("the task wrote nothing to commit")
     return TaskMessage(task.commit, files)
 
 
