@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import Any
 
 from asynccommit.errors import (
@@ -23,6 +24,7 @@ from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.zones import about_zone, quota_use
 
 _Infos = list[Info]  # in the class, the name "list" is the method
+_Groups = list[tuple[str, str, list[str]]]
 _KINDS = {"d": Kind.DIRECTORY, "f": Kind.FILE, "o": Kind.OTHER}
 # Filesystems of a cluster, which have no limit on the rate of requests as accounts have.
 _CLUSTERS = ("hdfs://", "viewfs://", "webhdfs://", "swebhdfs://", "ofs://", "o3fs://")
@@ -30,7 +32,7 @@ _CLUSTERS = ("hdfs://", "viewfs://", "webhdfs://", "swebhdfs://", "ofs://", "o3f
 _NAMENODES = ("hdfs://", "webhdfs://", "swebhdfs://")
 _LONGEST = 8000  # the NameNode counts characters
 _WORKERS = 64
-_BATCH = 64  # renames of one thread of the JVM, one after another
+_BATCH = 32  # renames of one thread of the JVM, one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +159,9 @@ class HadoopStore:
         if not all(etag for _, _, etag in pairs):
             return await self._one_by_one(pairs)
         request = HdfsRequest("rename", pairs[0][0], writes=True, new=True, group=True)
-        moves = [(source, dest) for source, dest, _ in pairs]
+        groups = grouped(pairs)
         try:
-            done, *failure = await self._calls.ask(request, "rename_many", pairs[0][0], moves)
+            done, *failure = await self._calls.ask(request, "rename_many", pairs[0][0], groups)
         except OutcomeUnknownError as unknown:  # the JVM may go on; each is asked for alone
             return 0, unknown
         if not failure:
@@ -241,6 +243,27 @@ class HadoopStore:
         if etag is None or not self._facts.etags:
             etag = f"{time:x}-{size:x}"
         return Info(path, _KINDS[kind], size, etag, time / 1000)
+
+
+def grouped(pairs: Sequence[Move]) -> _Groups:
+    """Return moves without what their paths have in common: a task's files end alike.
+
+    Of each group: what its sources begin with, what its destinations begin with, and how both end.
+    """
+    cut = len(commonprefix([dest for _, dest, _ in pairs]))  # noqa: RUF071  within names, too
+    groups: _Groups = []
+    last = ""
+    for source, dest, _ in pairs:
+        end = dest[cut:]
+        begin = source[: len(source) - len(end)] if source.endswith(end) else ""
+        if begin and begin == last:
+            groups[-1][2].append(end)
+        elif begin:
+            groups.append((begin, dest[:cut], [end]))
+        else:
+            groups.append((source, dest, [""]))
+        last = begin
+    return groups
 
 
 def _is_hidden(info: Info) -> bool:

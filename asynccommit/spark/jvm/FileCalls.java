@@ -19,7 +19,9 @@ import org.apache.hadoop.fs.FileSystem;
  * another one takes all results that are there. Neither waits for a slow filesystem in between.
  */
 public final class FileCalls {
-  private static final int THREADS = 64; // of all stores of a JVM
+  // Of all stores of a JVM. More than a core keeps busy only hold each other up.
+  private static final int THREADS =
+      Math.min(64, Math.max(16, 12 * Runtime.getRuntime().availableProcessors()));
   private static final int MOST = 4096; // results of one answer
   private static final ThreadPoolExecutor POOL = pool();
 

@@ -1,5 +1,6 @@
 package org.asynccommit.spark;
 
+import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -10,7 +11,6 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 import org.apache.hadoop.fs.EtagSource;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileStatus;
@@ -24,6 +24,7 @@ import org.apache.hadoop.io.IOUtils;
 /** The methods of a store, each one call to a filesystem or a few. */
 final class FileWork {
   private static final int PIECE = 1 << 20;
+  private static final int FIRST = 1 << 16;
   private static final List NAMENODES = Arrays.asList("hdfs", "webhdfs", "swebhdfs");
 
   private final FileSystem fs;
@@ -67,17 +68,25 @@ final class FileWork {
   }
 
   private Path path(List call, int at) {
-    // With a scheme, so that a colon in the first name is none.
-    return new Path(fs.getUri().getScheme(), fs.getUri().getAuthority(), (String) call.get(at));
+    return renames.path((String) call.get(at));
   }
 
-  /** Renames one after another; returns how many, and the exception that ended it. */
-  private List renameMany(List pairs) {
+  /**
+   * Renames one after another; returns how many, and the exception that ended it.
+   *
+   * @param groups of each: what its sources begin with, and its destinations, and how both end
+   */
+  private List renameMany(List groups) {
     List result = new ArrayList();
     int done = 0;
     try {
-      for (; done < pairs.size(); done++) {
-        renames.rename(path((List) pairs.get(done), 0), path((List) pairs.get(done), 1), false);
+      for (int i = 0; i < groups.size(); i++) {
+        List group = (List) groups.get(i);
+        List ends = (List) group.get(2);
+        for (int k = 0; k < ends.size(); k++) {
+          renames.rename((String) group.get(0) + ends.get(k), (String) group.get(1) + ends.get(k));
+          done++;
+        }
       }
       result.add(Integer.valueOf(done));
     } catch (Exception e) {
@@ -167,21 +176,23 @@ final class FileWork {
   }
 
   private String get(Path path, long limit) throws IOException {
-    FileStatus status = fs.getFileStatus(path);
-    if (status.isDirectory()) {
+    if (!isHdfs() && fs.getFileStatus(path).isDirectory()) { // HDFS opens no directory
       throw new PathIsDirectoryException(path.toString());
     }
-    if (status.getLen() > limit) {
-      throw new IOException("holds " + status.getLen() + " bytes, more than " + limit);
-    }
-    byte[] data = new byte[(int) status.getLen()];
-    FSDataInputStream in = fs.open(path);
+    ByteArrayOutputStream data = new ByteArrayOutputStream(FIRST);
+    byte[] piece = new byte[FIRST];
+    InputStream in = fs.open(path);
     try {
-      in.readFully(0, data);
+      for (int n = in.read(piece); n >= 0; n = in.read(piece)) {
+        data.write(piece, 0, n);
+        if (data.size() > limit) {
+          throw new IOException("holds more than " + limit + " bytes");
+        }
+      }
     } finally {
       IOUtils.closeStream(in);
     }
-    return Base64.getEncoder().encodeToString(data);
+    return Base64.getEncoder().encodeToString(data.toByteArray());
   }
 
   private List put(Path path, byte[] data, Path temp, boolean replace) throws IOException {
@@ -218,6 +229,11 @@ final class FileWork {
 
   /** Makes an empty file in a directory that must be there. */
   private FSDataOutputStream create(Path temp) throws IOException {
+    if ("hdfs".equals(fs.getUri().getScheme())) {
+      short replication = fs.getDefaultReplication(temp);
+      return fs.createNonRecursive(
+          temp, false, FIRST, replication, fs.getDefaultBlockSize(temp), null);
+    }
     if (!fs.getFileStatus(temp.getParent()).isDirectory()) {
       throw new FileNotFoundException(temp.getParent() + " (is not a directory)");
     }
