@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.cell_progress import shown_in_cell
@@ -27,7 +27,7 @@ from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
-from asynccommit.errors import NotFoundError, OptionError
+from asynccommit.errors import CommitError, NotFoundError, OptionError
 from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import AnyMode, Mode, OnUnfinished, Options, rate_among
 from asynccommit.options.uploads import S3A
@@ -250,6 +250,56 @@ async def _set_up(made: Committer, mode: Mode, on_progress: OnProgress | None) -
         return
     with shown_in_cell(on_progress) as made.on_settling:
         await made.setup_job(mode=mode)
+
+
+@checked
+@asynccontextmanager
+async def open_kept_job(
+    url: Url,
+    job_id: str,
+    *,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    mode: AnyMode = Mode.APPEND,
+    committer: str | None = None,
+) -> AsyncIterator[Job]:
+    """Set up a job, or take over one of a driver that died; commit it on leaving.
+
+    An exception keeps the job and its committed tasks for the next call. Of those tasks only the
+    ones whose messages are accepted are committed. Takes what ``open_job`` does; the options must
+    have a job key.
+
+    Raises the errors of ``open_job``, ``CommittedError`` also after an interrupted commit of the
+    job was finished, and ``OwnedError`` if another driver may be running it.
+    """
+    chosen = Mode.of(mode)
+    ref = JobRef(url, job_id, 0, options, storage_options, committer)
+    async with ref.open() as made, AsyncExitStack() as living:
+        if await made.job_status() is not None:
+            await _end_commit(made, chosen)
+        if not await made.rejoin_job(mode=chosen):
+            await made.setup_job(mode=chosen)
+        await living.enter_async_context(made.living())
+        job = Job(made)
+        try:
+            yield job
+            job.end()
+        except BaseException:
+            with suppress(OptionError):
+                job.end()
+            raise
+        job._report = await made.commit_job(job.commits, mode=chosen, on_visible=job._visible)
+
+
+async def _end_commit(made: Committer, mode: Mode) -> NoReturn:
+    """Finish the interrupted commit of a job whose work is then done.
+
+    Raises ``CommittedError``, or ``CommitError`` if it was rolled back.
+    """
+    await made.resume_job()
+    await made.check_job(mode=mode)
+    text = "its interrupted commit was rolled back: run the job again"
+    raise CommitError(made.layout.job_id, "job_stage_setup", (), text)
 
 
 @checked

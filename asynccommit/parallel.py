@@ -16,15 +16,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from asynccommit import sync
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.errors import OptionError
+from asynccommit.commit.unsupported_committers import is_classic
+from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.formats.partition_names import directory
 from asynccommit.options.checked import Url, UrlText, storage_of
-from asynccommit.options.job import AnyMode, Mode
+from asynccommit.options.job import AnyMode, Mode, Options
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingJob, BlockingTask
 
@@ -118,6 +120,43 @@ class JobArguments:
         return sync.job(
             url,
             job_id=self.job_id,
+            mode=mode_named(self.mode),
+            options=self.options,
+            storage_options=self.storage_options,
+            committer=self.committer,
+        )
+
+    def kept_id(self, given: str | None = None) -> str:
+        """Return the id of a job that an error keeps, as its key tells it.
+
+        Args:
+            given: the id that the user has chosen.
+
+        Raises ``OptionError`` without a job key, and ``UnsupportedError`` for a committer whose
+        tasks are not kept.
+        """
+        options = self.options
+        options = options if isinstance(options, Options) else Options.from_conf(options or {})
+        if options.job_key is None:
+            raise OptionError(
+                "a job that a later run continues needs the option asynccommit.job.key"
+            )
+        if self.committer is not None and is_classic(self.committer.strip().lower()):
+            raise UnsupportedError(
+                f"the committer {self.committer!r} does not keep the tasks of a job for a later "
+                "run: use 'manifest'"
+            )
+        return given or f"job-{sha256(options.job_key.encode()).hexdigest()[:32]}"
+
+    def open_kept(self, url: Url) -> AbstractContextManager[BlockingJob]:
+        """Return the context of a job that an error keeps for the next call.
+
+        Raises what ``open`` does.
+        """
+        assert self.job_id is not None
+        return sync.kept_job(
+            url,
+            self.job_id,
             mode=mode_named(self.mode),
             options=self.options,
             storage_options=self.storage_options,

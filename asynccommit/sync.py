@@ -393,6 +393,7 @@ def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
 
 
 job = _opened(api.open_job, BlockingJob, _until_visible)
+kept_job = _opened(api.open_kept_job, BlockingJob, _until_visible)
 task = _opened(api.open_task, BlockingTask)
 commit_job = _commits(api.commit_job)
 plan_job = _blocks(api.plan_job)

@@ -133,6 +133,10 @@ class Committer(Protocol):
         """Return the result that ``commit_job`` would have."""
         ...
 
+    async def rejoin_job(self, *, mode: Mode = ...) -> bool:
+        """Take over a job whose driver died before its commit; say whether it is there."""
+        ...
+
     async def take_job(self) -> None:
         """Write the owner file of a job that this driver set up elsewhere."""
         ...

@@ -186,6 +186,17 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 await self.publisher.set_up(run)
         log.info("job %s: set up under %s", self.layout.job_id, self.layout.dest)
 
+    async def rejoin_job(self, *, mode: Mode = Mode.APPEND) -> bool:
+        """Take over a job whose driver died before its commit, with its committed tasks.
+
+        Returns false if there is no such job. Raises ``OwnedError`` if its driver may be alive, and
+        the errors of ``check_job``.
+        """
+        run = self._run()
+        await self._check_destination(run, mode, ())
+        async with commit_failures(run):
+            return await self._rejoin(run, self.pending)
+
     # --- commit
 
     async def commit_job(

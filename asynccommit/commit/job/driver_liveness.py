@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.claims import claim_job, take_owner
 from asynccommit.commit.job.heartbeat import LEASE, Heartbeats
-from asynccommit.commit.job.liveness import refuse_living
+from asynccommit.commit.job.liveness import is_orphaned, refuse_living
 from asynccommit.commit.job.owners import describe, owner_of
 from asynccommit.commit.layout import Layout
-from asynccommit.errors import ExistsError, ManifestError, OwnedError
-from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
+from asynccommit.errors import ExistsError, ManifestError, NotFoundError, OwnedError
+from asynccommit.formats.job_owner import (
+    MAX_JOB_OWNER_BYTES,
+    JobOwner,
+    decode_job_owner,
+    encode_job_owner,
+)
 from asynccommit.stores.base import Store
-from asynccommit.stores.tree import read_if_there
+from asynccommit.stores.tree import read_if_there, remove_file
 
 
 class DriverLiveness:
@@ -56,6 +61,20 @@ class DriverLiveness:
         owner = self._owner(run)
         await take_owner(store, run.layout, owner)
         self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
+
+    async def _rejoin(self, run: CommitContext, store: Store) -> bool:
+        """Replace the owner file of a job that was set up before; say whether it is there.
+
+        Raises ``OwnedError`` if its driver may be alive.
+        """
+        if not await is_orphaned(run, store):
+            return False
+        owner = self._owner(run)
+        await store.put(run.layout.job_owner, encode_job_owner(owner))
+        with suppress(NotFoundError):
+            await remove_file(store, run.layout.job_ended)
+        self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
+        return True
 
     def _owner(self, run: CommitContext) -> JobOwner:
         now, lease = int(run.host.now() * 1000), run.options.lease or LEASE

@@ -155,6 +155,24 @@ async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
     raise OwnedError(layout.job_id, run.meter.stage, (), text)
 
 
+async def is_orphaned(run: CommitContext, store: Store) -> bool:
+    """Return whether the job exists; its driver has then ended or died.
+
+    Raises ``OwnedError`` if the driver may be alive.
+    """
+    life = await life_of(run, store, exact=True)
+    if life is None:
+        return False
+    quiet = life.state is State.UNKNOWN and life.owner is not None and is_own(run.host, life.owner)
+    if life.state is State.DEAD or quiet:
+        return True
+    text = (
+        f"another driver may be running it: {life.why}. Wait until that has ended, or give up what "
+        f"its tasks have written: {job_command('abort', run.layout, '--force')}"
+    )
+    raise OwnedError(run.layout.job_id, "job_stage_setup", (), text)
+
+
 def is_own(host: Host, owner: JobOwner) -> bool:
     """Return whether the driver of a job is this process."""
     who = owner.owner
