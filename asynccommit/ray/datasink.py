@@ -5,22 +5,25 @@
 The driver sets the job up and commits it. Each write task of Ray is a task, whose commit message is
 what Ray calls its write result. A write that Ray repeats, because a worker, an actor or a node
 died, is another attempt, and only the attempt whose result Ray hands to the driver is committed.
+With ``Sink.checkpoint`` a rerun keeps what the write tasks of earlier runs have written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import ray
 from ray.data import DataContext
 from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink, WriteResult
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.errors import CommittedError, OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
 from asynccommit.parallel import EngineMode, JobArguments
@@ -30,8 +33,14 @@ from asynccommit.sync import BlockingJob
 from asynccommit.tabular.arrow_files import ArrowFiles
 from asynccommit.tabular.names import columns_of
 
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+    from asynccommit.ray.checkpoints import SinkCheckpoints
+
 _DRIVERS = ("_url", "_arguments", "_running", "_job", "_report")
 """Attributes that stay in the driver."""
+_BITS = 48  # of the numbers that tasks draw where runs share a job
 
 
 class Sink(Datasink[TaskCommit | None]):
@@ -77,8 +86,10 @@ class Sink(Datasink[TaskCommit | None]):
         self._url = url
         self._arguments = JobArguments(mode, name, options, storage_options, committer)
         self._place = self._arguments.place(url, name)
+        self._given_id = job_id
         self._least = min_rows_per_file
         self._running = ExitStack()
+        self._checkpoint: SinkCheckpoints | None = None
         self._job: BlockingJob | None = None
         self._report: JobReport | None = None
 
@@ -100,20 +111,70 @@ class Sink(Datasink[TaskCommit | None]):
             raise OptionError(f"{self!r} has not written: call dataset.write_datasink(sink) first")
         return self._report
 
+    def checkpoint(
+        self, id_column: str, path: str, *, filesystem: FileSystem | None = None
+    ) -> SinkCheckpoints:
+        """Return a ``checkpoint_config`` of Ray with which a rerun goes on.
+
+        Set it in the ``DataContext`` before the dataset is read. A write that fails, or whose
+        driver dies, then keeps what its write tasks have written. The next run with the same job
+        key skips their rows, and commits all. The checkpoint is deleted once the job is committed.
+
+        Args:
+            id_column: the column whose values identify the rows, from the source to the sink.
+            path: a directory for checkpoints, or its URL, which all workers reach.
+            filesystem: that it is on; by default the one that ``path`` names.
+
+        Raises ``OptionError`` without a job key, and ``UnsupportedError`` if Ray is too old, or
+        the committer does not keep the tasks of a driver that died.
+        """
+        job_id = self._arguments.kept_id(self._given_id)
+        try:
+            from asynccommit.ray.checkpoints import SinkCheckpoints
+        except ImportError as error:
+            text = f"Ray {ray.__version__} has no checkpoints that a sink can check: upgrade it"
+            raise UnsupportedError(text) from error
+        self._arguments = replace(self._arguments, job_id=job_id)
+        self._place = self._arguments.place(self._url, job_id)
+        self._checkpoint = SinkCheckpoints(
+            this_host().new_id(), self._place, id_column, path, filesystem
+        )
+        return self._checkpoint
+
     def on_write_start(self, schema: Any = None) -> None:
-        """Set the job up.
+        """Set the job up; with a checkpoint, take over the job of an earlier run.
 
         Raises ``CommitError``, ``OptionError`` and ``UnsupportedError``.
         """
         if self._job is not None:
             raise OptionError(f"{self!r} has been used: make a new Sink for each write")
-        if DataContext.get_current().checkpoint_config is not None:
+        self._check_config(DataContext.get_current().checkpoint_config)
+        if self._checkpoint is None:
+            self._job = self._running.enter_context(self._arguments.open(self._url))
+            return
+        earlier = self._checkpoint.take()
+        try:
+            self._job = self._running.enter_context(self._arguments.open_kept(self._url))
+        except CommittedError:
+            self._checkpoint.end()
+            raise
+        for commit in earlier:
+            self._job.accept(commit)
+
+    def _check_config(self, config: Any) -> None:
+        """Raise an error unless Ray's checkpoints are those of this sink, or none."""
+        own = self._checkpoint
+        if own is None and config is not None:
             raise UnsupportedError(
                 "a checkpoint of Ray Data skips rows whose write task has ended, also if their job "
-                "was never committed: set DataContext.checkpoint_config to None, and the option "
-                "asynccommit.job.key to skip a write that is done"
+                "was never committed: set DataContext.checkpoint_config to "
+                "sink.checkpoint(id_column, path), or to None"
             )
-        self._job = self._running.enter_context(self._arguments.open(self._url))
+        if own is not None and getattr(config, "sink", None) != own.sink:
+            raise OptionError(
+                "the dataset does not have the checkpoint of this sink: set "
+                "DataContext.checkpoint_config to sink.checkpoint(...) before the dataset is read"
+            )
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> TaskCommit | None:
         """Write the blocks of a task in a worker; return the commit message.
@@ -124,8 +185,16 @@ class Sink(Datasink[TaskCommit | None]):
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return None
-        number: int = ctx.task_idx
         rows = pa.concat_tables(tables, promote_options="default")
+        if self._checkpoint is None:
+            return self._write(ctx.task_idx, rows)
+        self._checkpoint.check(rows)
+        # Ray numbers the write tasks of each run from zero, and all runs have one job.
+        commit = self._write(this_host().rng.getrandbits(_BITS), rows)
+        self._checkpoint.save(commit, rows)
+        return commit
+
+    def _write(self, number: int, rows: Any) -> TaskCommit:
         return self._place.run(
             number, lambda task: self._files.write(task, number, self.job_id, rows)
         )
@@ -141,9 +210,14 @@ class Sink(Datasink[TaskCommit | None]):
                 job.accept(commit)
         self._running.close()
         self._report = job.report
+        if self._checkpoint is not None:
+            self._checkpoint.end()
 
     def on_write_failed(self, error: Exception) -> None:
-        """Abort the job, unless its own commit failed. Raises nothing."""
+        """Abort the job, or with a checkpoint keep it; nothing after its own commit failed.
+
+        Raises nothing.
+        """
         running = self._running.pop_all()
         running.__exit__(type(error), error, error.__traceback__)
 

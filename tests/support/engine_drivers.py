@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -60,19 +61,68 @@ with running_ray():
 """Writes 4,000 rows in 200 files to its argument, by a Ray of its own."""
 
 
+RAY_CHECKPOINT_DRIVER = f"""
+import os, sys, time
+from pathlib import Path
+import ray
+from asynccommit import CommittedError
+from asynccommit.ray import Sink
+from tests.support.engines import running_ray
+{OPTIONS}
+dest, seen = map(Path, sys.argv[1:])
+
+def day(batch):
+    time.sleep(0.3)
+    with open(seen, "a") as file:
+        file.write("".join(f"{{number}}\\n" for number in batch["id"]))
+    return {{**batch, "day": batch["id"] % 25}}
+
+with running_ray():
+    sink = Sink(dest, partition_cols="day", options=OPTIONS)
+    own = sink.checkpoint("id", str(dest / "_checkpoints"))
+    ray.data.DataContext.get_current().checkpoint_config = own
+    data = ray.data.range(800, override_num_blocks=8)
+    try:
+        data.map_batches(day, batch_size=None).write_datasink(sink)
+    except CommittedError:
+        print("done before")
+"""
+"""Writes 800 rows to the first argument, with a checkpoint.
+
+The numbers of the rows that it has worked on are added to the second.
+"""
+
+
 def killed_and_rerun(program: str, dest: Path, number: int, *arguments: str) -> list[str]:
     """Run a program, kill it, and run it again until it ends well; return how each run ended.
 
     Even numbers kill in the commit, odd ones while tasks write.
     """
     moment = "_temporary/*/*/commit-record.json" if number % 2 == 0 else "_temporary/**/*.parquet"
-    ended = [_run(program, dest, moment, *arguments)]
-    while ended[-1] != "done" and len(ended) < 5:
+    return killed_at([moment], program, dest, *arguments)
+
+
+def killed_at(
+    moments: Sequence[str], program: str, dest: Path, *arguments: str, until: int = 1
+) -> list[str]:
+    """Run a program, killed at each moment in turn, then until it ends well.
+
+    Args:
+        moments: patterns of files below ``dest`` that are there at that moment.
+        program: its text.
+        dest: its first argument.
+        arguments: further ones.
+        until: how many of the files must be there.
+
+    Returns how each run ended.
+    """
+    ended = [_run(program, dest, moment, *arguments, until=until) for moment in moments]
+    while ended[-1] != "done" and len(ended) < len(moments) + 4:
         ended.append(_run(program, dest, "", *arguments))
     return ended
 
 
-def _run(program: str, dest: Path, moment: str, *arguments: str) -> str:
+def _run(program: str, dest: Path, moment: str, *arguments: str, until: int = 1) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
     with subprocess.Popen(
         [sys.executable, "-c", program, str(dest), *arguments],
@@ -82,7 +132,7 @@ def _run(program: str, dest: Path, moment: str, *arguments: str) -> str:
         text=True,
     ) as child:
         if moment:
-            while child.poll() is None and not any(dest.glob(moment)):
+            while child.poll() is None and len(list(dest.glob(moment))) < until:
                 time.sleep(0.002)
             child.send_signal(signal.SIGKILL)
         try:

@@ -55,6 +55,7 @@ def tables_at(url: str, storage: dict[str, Any] | None = None) -> dict[str, Any]
     return asyncio.run(read())
 
 
-def values_at(url: str, storage: dict[str, Any] | None = None) -> list[Any]:
-    """Return the column ``v`` of all visible rows of any store, sorted."""
-    return sorted(v for table in tables_at(url, storage).values() for v in table["v"].to_pylist())
+def values_at(url: str, storage: dict[str, Any] | None = None, column: str = "v") -> list[Any]:
+    """Return a column of all visible rows of any store, sorted."""
+    found = tables_at(url, storage).values()
+    return sorted(value for table in found for value in table[column].to_pylist())
