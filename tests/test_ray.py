@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
 import pickle
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-from asynccommit import OptionError, UnsupportedError
+from asynccommit import OptionError, UnsupportedError, sync
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import PreflightError
 from asynccommit.parallel import partition_directory
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
@@ -297,6 +303,70 @@ def test_a_killed_actor_changes_nothing(tmp_path: Path, cluster: Any) -> None:
 
     assert (tmp_path / "flag").exists()
     assert values_of(tmp_path / "out", "id") == once(range(ROWS * 6))
+
+
+@pytest.mark.full
+def test_a_killed_actor_doubles_no_row_of_rays_own_writer(tmp_path: Path, cluster: Any) -> None:
+    """Ray writes in tasks of their own, and drops what a restarted actor returns again."""
+    data = ray.data.range(ROWS * 6, override_num_blocks=6).map_batches(
+        _DyingActor,
+        fn_constructor_args=(tmp_path / "out", tmp_path / "flag"),
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_size=None,
+    )
+    data.write_parquet(tmp_path / "out", partition_cols=["day"])
+
+    assert (tmp_path / "flag").exists()
+    assert values_of(tmp_path / "out", "id") == once(range(ROWS * 6))
+
+
+class _WritingActor:
+    """An actor that writes files itself, and dies once when a file is complete."""
+
+    def __init__(self, dest: Path, flag: Path, job_id: str) -> None:
+        self.dest, self.flag, self.job_id = dest, flag, job_id
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        rows, message = pa.table({"id": batch["id"]}), ""
+        if self.job_id:
+            number = int(batch["id"][0]) // ROWS
+            with sync.task(self.dest, self.job_id, number) as task:
+                parquet.write_table(rows, task.path(f"part-{task.attempt_id}.parquet"))
+            assert task.commit is not None
+            message = json.dumps(task.commit.to_json())
+        else:
+            parquet.write_table(rows, self.dest / f"part-{uuid4()}.parquet")
+        if not self.flag.exists():
+            self.flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"message": [message]}
+
+
+def _written_by_an_actor(dest: Path, flag: Path, job_id: str) -> list[str]:
+    data = ray.data.range(ROWS * 2, override_num_blocks=2).map_batches(
+        _WritingActor,
+        fn_constructor_args=(dest, flag, job_id),
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_size=None,
+    )
+    return [row["message"] for row in data.take_all()]
+
+
+@pytest.mark.full
+def test_an_actor_that_writes_doubles_rows_unless_it_is_a_task(
+    tmp_path: Path, cluster: Any
+) -> None:
+    """Ray calls a restarted actor again: its first file stays, but is not committed."""
+    own, ours = tmp_path / "own", tmp_path / "ours"
+    own.mkdir()
+    _written_by_an_actor(own, tmp_path / "own-flag", "")
+    with sync.job(ours) as job:
+        for message in _written_by_an_actor(ours, tmp_path / "ours-flag", job.job_id):
+            job.accept(TaskCommit.from_json(json.loads(message)))
+
+    assert values_of(own, "id") == once([*range(ROWS), *range(ROWS * 2)])
+    assert values_of(ours, "id") == once(range(ROWS * 2))
+    assert len(files(ours)) == 2
 
 
 @pytest.mark.full
