@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from asynccommit import OptionError
 from asynccommit.errors import PreflightError
 from asynccommit.results import JobReport
 from asynccommit.testing.pytest_plugin import adls_emulator_thread
-from tests.support.engines import VALUES, directories, files
+from tests.support.engines import ROOT, VALUES, directories, files
 
 daft = pytest.importorskip("daft", reason="Daft is not installed")
 
@@ -200,3 +203,39 @@ def test_a_plan_that_fails_leaves_nothing(tmp_path: Path, kind: str) -> None:
         _write(kind, frame, tmp_path / "out")
 
     assert not (tmp_path / "out").exists()
+
+
+ON_RAY = """
+import sys
+import daft, pyarrow
+from asynccommit.daft import write_parquet
+from tests.support.engines import VALUES, running_ray
+
+if __name__ == "__main__":
+    keys = pyarrow.array([VALUES[number % len(VALUES)] for number in range(120)], pyarrow.string())
+    with running_ray():
+        daft.set_runner_ray(noop_if_initialized=True)
+        frame = daft.from_arrow(pyarrow.table({"k": keys, "v": range(120)})).into_partitions(3)
+        report = write_parquet(frame, sys.argv[1], partition_cols="k")
+        print("tasks", len(report.tasks), "files", report.files)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(180)
+def test_workers_of_ray_write_as_tasks(tmp_path: Path) -> None:
+    """On Daft's Ray runner each write is a task, and the program commits all of them."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", ON_RAY, str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert _values(tmp_path / "out", "arrow") == [*range(120)]
+    tasks = int(done.stdout.partition("tasks ")[2].split()[0])
+    assert tasks > 1, done.stdout
+    assert f"files {len(files(tmp_path / 'out'))}" in done.stdout

@@ -211,7 +211,7 @@ def test_spark_reads_each_table_and_each_engine_reads_its(tmp_path: Path) -> Non
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "polars"])
+@pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "pandas", "polars"])
 def test_a_killed_program_leaves_a_part_only_without_us(tmp_path: Path, engine: str) -> None:
     """Readers see files of an engine's own write that died; of ours they see all or nothing."""
     own, ours = tmp_path / "own", tmp_path / "ours"

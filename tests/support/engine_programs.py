@@ -39,6 +39,10 @@ def _own_duckdb(table: Any, dest: str) -> None:
         connection.execute(f"COPY rows TO '{dest}' (FORMAT parquet, PARTITION_BY (day))")
 
 
+def _own_pandas(table: Any, dest: str) -> None:
+    table.to_pandas().to_parquet(dest, partition_cols=["day"], index=False)
+
+
 def _own_polars(table: Any, dest: str) -> None:
     import polars
 
@@ -47,7 +51,13 @@ def _own_polars(table: Any, dest: str) -> None:
     frame.lazy().sink_parquet(polars.PartitionBy(dest, key="day"), mkdir=True)
 
 
-_OWN = {"arrow": _own_arrow, "daft": _own_daft, "duckdb": _own_duckdb, "polars": _own_polars}
+_OWN = {
+    "arrow": _own_arrow,
+    "daft": _own_daft,
+    "duckdb": _own_duckdb,
+    "pandas": _own_pandas,
+    "polars": _own_polars,
+}
 
 
 def write_in_a_program(engine: str, writer: str, dest: Path, flag: Path) -> str:
