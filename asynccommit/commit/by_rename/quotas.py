@@ -87,7 +87,8 @@ async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
     if not run.store.traits.nested_zones:
         return
     names = _names_of(run, plan)
-    place = f"{run.layout.attempt_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    # Not in the attempt's directory: an abort may have moved it, and it would be made again.
+    place = f"{run.layout.job_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
     chains = range(0, min(names, _MADE), _DEEP)
 
     async def make(start: int) -> None:

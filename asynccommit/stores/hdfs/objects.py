@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     RejectedError,
     StoreError,
+    ThrottledError,
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind
@@ -21,6 +23,8 @@ from asynccommit.stores.hdfs.errors import HdfsRequest, translate
 from asynccommit.stores.hdfs.zones import about_zone
 
 _SENT = 6  # requests of one rename whose answers are lost
+_PAUSE = 0.05  # seconds, doubled each time, before a rename whose answer was lost is sent again
+_AGAIN = (OutcomeUnknownError, ThrottledError, UnavailableError)
 _MARKS = 1000  # writes of unknown outcome that are remembered
 _PIECE = 8 << 20  # bytes of a copy in memory
 _DIRECTORY = 0o777
@@ -123,37 +127,48 @@ class HdfsObjects:
         the destination, it has been moved; while it is there, a second request does no harm.
         """
         info = await self.head(HdfsRequest(request.op, source), source)
+        lost: StoreError | None = None
         for sent in range(1, _SENT + 1):
             try:
                 await self.rename(request, source, dest)
-            except (NotFoundError, OutcomeUnknownError) as error:
-                left, there = await self._both(source, dest)
-                if left is None and there is not None:
-                    if there.etag == info.etag and there.kind is info.kind:
-                        return
-                    raise OutcomeUnknownError(
-                        request.op, source, f"is gone, and {dest} is there: by this request?"
-                    ) from error
-                lost = isinstance(error, OutcomeUnknownError) and left == info
-                if not lost or sent == _SENT:
-                    raise
-            else:
                 return
-
-    async def _both(self, source: str, dest: str) -> tuple[Info | None, Info | None]:
-        return await self._look(source), await self._look(dest)
+            except StoreError as error:
+                failed = error
+            if isinstance(failed, OutcomeUnknownError):
+                lost = failed
+            elif lost is None and not isinstance(failed, NotFoundError):
+                raise failed
+            left, there = await self._look(source), await self._look(dest)
+            if left is None and there is not None:
+                if there.etag == info.etag and there.kind is info.kind:
+                    return
+                raise OutcomeUnknownError(
+                    request.op, source, f"is gone, and {dest} is there: by this request?"
+                ) from failed
+            if lost is None or left != info or not isinstance(failed, _AGAIN) or sent == _SENT:
+                break
+            await asyncio.sleep(_PAUSE * 2**sent)
+        if lost is not None and isinstance(failed, (NotFoundError, *_AGAIN)):
+            raise lost  # one that was refused is known not to be done, but not the one before
+        raise failed
 
     async def _look(self, path: str) -> Info | None:
-        request = HdfsRequest("rename", path, writes=True)
+        """Return what is at ``path``, as a rename is looked after.
+
+        Raises ``OutcomeUnknownError`` if that cannot be said: any other error would have the whole
+        rename sent again, and then its source would be missing.
+        """
+        request = HdfsRequest("rename", path)
         for sent in range(1, _SENT + 1):
             try:
                 return await self.head(request, path)
             except NotFoundError:
                 return None
-            except OutcomeUnknownError:  # of a rename that is looked after; the look is repeated
-                if sent == _SENT:
-                    raise
-        return None
+            except StoreError as error:
+                if sent == _SENT or not isinstance(error, _AGAIN):
+                    raise OutcomeUnknownError("rename", path, f"then: {error.detail}") from error
+            await asyncio.sleep(_PAUSE * 2**sent)
+        raise AssertionError("the last look raises or returns")
 
     async def try_rename(self, folder: str, place: str) -> None:
         """Raise the error of a rename of ``folder`` to below ``place``; nothing is renamed.
