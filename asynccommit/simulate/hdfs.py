@@ -1,4 +1,4 @@
-"""Simulate commits on HDFS: the store that users have, on the model of a NameNode.
+"""Simulate commits on HDFS, on the model of a NameNode.
 
 A NameNode changes its namespace under one lock: changes are done one after another, in the order in
 which they come. Reads are done together, behind the changes that came before. Nothing is refused
@@ -114,7 +114,7 @@ class _Packed(_Hollow):
 
 
 class _Client(SimHdfsClient):
-    """The requests of one process: threads, the way to the NameNode, and its lock."""
+    """The requests of one process, with its threads and latency."""
 
     def __init__(self, namenode: HdfsNameNode, weather: FaultInjector, site: Site) -> None:
         super().__init__(namenode, {"weather": weather, "patience": PATIENCE})
@@ -152,7 +152,7 @@ class _Client(SimHdfsClient):
         return await super()._ask(asked, op, path, apply)
 
     async def _send(self, op: str) -> None:
-        """Send one of the further requests of a function, which has no faults of its own."""
+        """Send a further request of a function, which meets no faults."""
         self._faults.requests[op] += 1
         await self._lock.hold(op)
         await pause(self._latency.draw(self._rng))
@@ -214,7 +214,7 @@ class Hdfs:
         self.namenode.place(path, node)
 
     def _next(self) -> tuple[int, int]:
-        """Return the number and the time of a new file; numbers of the model are positive."""
+        """Return number and time of a new file; other numbers are positive."""
         self._placed += 1
         return -self._placed, self._began + self._placed
 

@@ -47,7 +47,7 @@ async def find_given_back(
 
 
 async def _is_missed(run: CommitContext, error: BaseException) -> bool:
-    """Return whether a request may have found nothing because the directory was elsewhere."""
+    """Return whether a request may have missed the renamed directory."""
     if isinstance(error, LeaseLostError):
         return True
     if not isinstance(error, NotFoundError | OutcomeUnknownError):

@@ -89,7 +89,7 @@ class JobDirectory(ABC):
 
     @abstractmethod
     async def is_given_back(self, run: CommitContext) -> bool:
-        """Return whether this commit has its directory, which an abort may have taken.
+        """Return whether this commit has its directory, or has it again.
 
         An abort that looked before the record was written renames the directory, finds the record
         and renames it back. What is not back yet is put back.

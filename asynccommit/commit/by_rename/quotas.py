@@ -80,7 +80,7 @@ async def refuse_over_quota(run: CommitContext, plan: Plan, places: Iterable[str
 
 
 async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
-    """Refuse a plan with more new directories than the quotas of the destination leave room for.
+    """Refuse a plan for whose names the table's quotas have no room.
 
     Raises ``RejectedError``, for ``about_names``. Requests that follow raise any other error.
     """
@@ -115,7 +115,7 @@ def is_about_names(error: StoreError) -> bool:
 
 
 def about_names(run: CommitContext, plan: Plan, error: StoreError) -> RejectedError:
-    """Return the error for a plan whose names find no room, before its record is written."""
+    """Return the error for a plan whose names find no room."""
     return RejectedError(
         "mkdir",
         run.layout.dest.path,

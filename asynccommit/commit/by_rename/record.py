@@ -209,9 +209,10 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
 
 
 async def _enter(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
-    """Take the manifests, and return whether the job is whole, and its other attempts.
+    """Take the manifests, and return whether the job is whole.
 
-    An abort that looked before the record was there may have the directory for a moment.
+    Its other attempts are returned, too. An abort that looked before the record was there may have
+    the directory for a moment.
     """
     for _ in range(_MEETINGS):
         taken, others = await _take_manifests(run, plan)

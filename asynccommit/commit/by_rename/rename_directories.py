@@ -93,7 +93,7 @@ def carries(run: CommitContext, plan: Plan) -> bool:
 
 
 def count_new(run: CommitContext, plan: Plan) -> int:
-    """Return the number of directories that are made, and not moved as a whole."""
+    """Return the number of directories that are made, not moved."""
     came = {
         tree.dest + source[len(tree.source) :]
         for tree in _choose(run, plan)

@@ -246,7 +246,7 @@ class HadoopStore:
 
 
 def grouped(pairs: Sequence[Move]) -> _Groups:
-    """Return moves without what their paths have in common: a task's files end alike.
+    """Return moves without what their paths have in common.
 
     Of each group: what its sources begin with, what its destinations begin with, and how both end.
     """

@@ -171,7 +171,7 @@ class HdfsObjects:
         raise AssertionError("the last look raises or returns")
 
     async def try_rename(self, folder: str, place: str) -> None:
-        """Raise the error of a rename of ``folder`` to below ``place``; nothing is renamed.
+        """Raise the error of a rename to below ``place``, and rename nothing.
 
         The destination is in a directory that does not exist. The NameNode finds that after it has
         compared permissions and encryption zones.

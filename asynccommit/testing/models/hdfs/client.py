@@ -87,7 +87,7 @@ class SimHdfsClient(Sender):
         writer.close()
 
     def translated(self, asked: Asked, answer: Refusal | LostError) -> StoreError:
-        """Return the error for a response; exceptions of a NameNode mean what they mean there."""
+        """Return the error for a response, such as a NameNode's exception."""
         if isinstance(answer, Refusal) and answer.code in CODES:
             request = HdfsRequest(asked.method, asked.path, asked.writes, asked.new)
             return translate_java(request, answer.code, answer.message)

@@ -1,6 +1,7 @@
-"""Define the fault dialect of HDFS: the exceptions of a NameNode, by their Java classes.
+"""Define the fault dialect of HDFS.
 
-Pass it to ``Weather``, ``Climate.from_json`` and ``Fault.from_json``.
+Its codes are the Java classes of a NameNode's exceptions. Pass it to ``Weather``,
+``Climate.from_json`` and ``Fault.from_json``.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ class HdfsNameNode:
         self._need(path).quota = names
 
     def _check_zones(self, source: str, dest: str) -> None:
-        """Refuse a rename that enters or leaves a zone; the zone itself may be renamed."""
+        """Refuse a rename into or out of a zone, but for the zone itself."""
         old, new = self._zone_of(_parent(source)), self._zone_of(_parent(dest))
         if old and not new:
             raise refused(f"{source} can't be moved from an encryption zone.")
@@ -241,7 +241,7 @@ class HdfsNameNode:
             raise refused(f"{source} can't be moved into an encryption zone.")
 
     def _zone_of(self, path: str) -> int:
-        """Return the number of the zone of a directory, which may be missing; 0 for none."""
+        """Return the number of the zone of a path, which may be missing."""
         return max((node.number for _, node in self._way(path) if node.zone), default=0)
 
     def _charge(self, path: str, names: int, source: str = "") -> None:
@@ -267,7 +267,7 @@ class HdfsNameNode:
     # --- the tree ------------------------------------------------------------------------------
 
     def place(self, path: str, node: HdfsNode) -> None:
-        """Put a file that was not written through the model, in a directory that exists."""
+        """Put a file, without writing it, in a directory that exists."""
         children, name = self._place(path)
         children[name] = node
 
