@@ -1,4 +1,4 @@
-"""Progress in the cell of a notebook, for callers that do not take it themselves.
+"""Progress in the cell of a notebook, for callers without their own.
 
 What shows it is far above a commit, so it is imported by name, and in notebooks only.
 """
@@ -17,7 +17,7 @@ from asynccommit.commit.meter import OnProgress
 
 @contextmanager
 def shown_in_cell(on_progress: OnProgress | None) -> Iterator[OnProgress | None]:
-    """Yield what takes the progress of a commit: in a notebook, the cell by default."""
+    """Yield the callback for progress: in a notebook, the cell by default."""
     if on_progress is not None or not is_notebook():
         yield on_progress
         return
@@ -26,7 +26,7 @@ def shown_in_cell(on_progress: OnProgress | None) -> Iterator[OnProgress | None]
 
 
 def is_notebook() -> bool:
-    """Return whether this program is the kernel of a notebook, and progress is not off."""
+    """Return whether this program is a notebook, and progress is not off."""
     return "IPython" in sys.modules and not is_off() and bool(_notebook().in_kernel())
 
 

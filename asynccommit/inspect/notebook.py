@@ -118,7 +118,7 @@ def _output_of(cell: str) -> CellOutput:
 
 
 def _cell() -> str:
-    """Return the id of the request that runs the current cell; empty if it is unknown."""
+    """Return the id of the request that runs the cell; empty if unknown."""
     with suppress(Exception):  # other kernels than ipykernel
         parent = sys.modules["IPython"].get_ipython().kernel.get_parent()
         return str(parent["header"]["msg_id"])

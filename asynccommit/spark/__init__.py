@@ -144,7 +144,7 @@ def unconfigure(spark: Any) -> None:
 def doctor(
     spark: Any = None, url: Annotated[str | None, PATH] = None, *, write: bool = False
 ) -> Diagnosis:
-    """Check this machine, a session and, with a URL, the store of a destination.
+    """Check this machine, a session and the store of a destination.
 
     The result is shown as a table: versions, missing Hadoop clients with the settings that load
     them, the committer in force for each scheme with the reason, the place that credentials come

@@ -1,4 +1,4 @@
-"""Checks of Spark: its jars, a session, and the committer in force for each scheme."""
+"""Checks of Spark: its jars, a session, the committer of each scheme."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GOOGLE = "add Google's connector: com.google.cloud.bigdataoss:gcs-connector, th
 
 
 def diagnose(session: Any, url: str | None, *, write: bool) -> Diagnosis:
-    """Return all checks: of the machine, Spark's jars, the session and a destination.
+    """Return the checks of machine, jars, session and destination.
 
     See ``asynccommit.spark.doctor``.
     """
@@ -60,7 +60,7 @@ async def _collected(
 
 
 def check_jars(wanted: str | None = None) -> Iterator[Check]:
-    """Yield the Hadoop clients that the installed Spark has; nothing without PySpark.
+    """Yield the Hadoop clients of the installed Spark, if there is one.
 
     ``wanted`` is the only scheme to look for; by default all with a client are.
     """
@@ -90,7 +90,7 @@ def _client_among(jars: Path, scheme: str, hadoop: str) -> Check:
 
 
 def _loading(scheme: str, hadoop: str) -> tuple[str, Sequence[str]]:
-    """Return what loads the client of a scheme, and the settings that do the same."""
+    """Return the call and the settings that load the client of a scheme."""
     if scheme not in CLIENTS:
         return _GOOGLE * (scheme == "gs"), ()
     settings = client_settings([scheme], hadoop, {})
@@ -105,7 +105,7 @@ def check_session(session: Any, address: Address | None = None) -> Iterator[Chec
         session: a classic session.
         address: a destination, whose scheme is looked at as well.
 
-    Raises ``UnsupportedError`` for Spark Connect, and ``OptionError`` for what is no session.
+    Raises ``UnsupportedError`` for Spark Connect, and ``OptionError`` for another object.
     """
     sessions.require_classic(session)
     active = sessions.is_active(session)

@@ -140,7 +140,7 @@ class TableAccess:
 
     @classmethod
     def of(cls, path: Annotated[str, PATH], spark: Any) -> TableAccess:
-        """Return the access of a session; without one, that of ``configure`` alone."""
+        """Return the access of a session, or that of ``configure`` alone."""
         session = spark or active_session()
         url = url_of(path, session)
         if session is None:
@@ -178,7 +178,7 @@ def active_session() -> Any:
 
 
 def url_of(path: str, session: Any) -> str:
-    """Return a path as the session resolves it; without one, as this process does."""
+    """Return a path as the session resolves it, or else this process."""
     if ":" in path.partition("/")[0]:
         return path
     return os.path.abspath(path) if session is None else sessions.qualified(session, path)

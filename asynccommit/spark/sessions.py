@@ -268,7 +268,10 @@ def _has_protocol(session: Any) -> bool:
 
 
 def require_classic(session: Any) -> None:
-    """Raise ``UnsupportedError`` for Spark Connect, ``OptionError`` for what is no session."""
+    """Refuse a session of Spark Connect, and what has no JVM.
+
+    Raises ``UnsupportedError`` for Spark Connect, and ``OptionError`` for another object.
+    """
     names = [kind.__module__ for kind in type(session).__mro__]
     if any(name.startswith("pyspark.sql.connect") for name in names):
         raise _connect_error()
@@ -298,7 +301,10 @@ def _connect_error() -> UnsupportedError:
 
 
 def default_setting(wanted: str) -> str:
-    """Return a setting of spark-defaults.conf, which a builder's value would replace."""
+    """Return a setting of spark-defaults.conf.
+
+    A builder's value would replace it.
+    """
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
