@@ -184,7 +184,7 @@ def test_a_list_of_a_terminal_goes_to_its_file(tmp_path: Path) -> None:
     """Only standard error is a terminal: each line is in the file, and none on the terminal."""
     _write(tmp_path / "t", "a", "b")
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "asynccommit", "ls", "--format", "names", tmp_path / "t"]
+    command = [sys.executable, "-m", "asynccommit", "ls", "--format", "names", str(tmp_path / "t")]
     with (tmp_path / "list").open("wb") as file:
         subprocess.run(command, stdout=file, stderr=theirs, stdin=theirs, check=True)
     os.close(theirs)

@@ -21,7 +21,7 @@ def _by_name(checks: Any) -> dict[str, Check]:
 
 def test_configured_session(spark: Any, tmp_path: Path) -> None:
     """Each scheme has its committer with the reason, and the destination is tried."""
-    found = doctor(spark, tmp_path, write=True)
+    found = doctor(spark, str(tmp_path), write=True)
     checks = _by_name(found.checks)
 
     assert found.ok
