@@ -263,14 +263,11 @@ async def open_kept_job(
     mode: AnyMode = Mode.APPEND,
     committer: str | None = None,
 ) -> AsyncIterator[Job]:
-    """Set up a job, or take over one of a driver that died; commit it on leaving.
+    """Set up or take over a job that an exception keeps; commit it on leaving.
 
-    An exception keeps the job and its committed tasks for the next call. Of those tasks only the
-    ones whose messages are accepted are committed. Takes what ``open_job`` does; the options must
-    have a job key.
-
-    Raises the errors of ``open_job``, ``CommittedError`` also after an interrupted commit of the
-    job was finished, and ``OwnedError`` if another driver may be running it.
+    A job whose driver died is taken over with its committed tasks; those whose messages are
+    accepted are committed. Takes what ``open_job`` does. Raises its errors, ``CommittedError``
+    also after an interrupted commit was finished, ``OwnedError`` if another driver may run it.
     """
     chosen = Mode.of(mode)
     ref = JobRef(url, job_id, 0, options, storage_options, committer)
@@ -292,10 +289,7 @@ async def open_kept_job(
 
 
 async def _end_commit(made: Committer, mode: Mode) -> NoReturn:
-    """Finish the interrupted commit of a job whose work is then done.
-
-    Raises ``CommittedError``, or ``CommitError`` if it was rolled back.
-    """
+    """Finish an interrupted commit; raise ``CommittedError``, or the reason."""
     await made.resume_job()
     await made.check_job(mode=mode)
     text = "its interrupted commit was rolled back: run the job again"

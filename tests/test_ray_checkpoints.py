@@ -28,7 +28,7 @@ if not hasattr(checkpoint, "CheckpointManager"):
     pytest.skip("Ray Data has no checkpoints that can be checked", allow_module_level=True)
 
 from asynccommit.ray import Sink  # noqa: E402
-from asynccommit.ray.checkpoints import Record, disjoint  # noqa: E402
+from asynccommit.ray.checkpoints import TaskRecord, disjoint  # noqa: E402
 
 __all__ = ["adls_emulator_thread", "gcs_emulator_thread", "moto_url", "place"]
 
@@ -198,11 +198,11 @@ def test_what_a_checkpoint_needs(tmp_path: Path) -> None:
         Sink(tmp_path / "out", options=KEY).checkpoint("id", str(tmp_path)).check(pa.table({}))
 
 
-def _record(number: int, ids: list[Any]) -> Record:
+def _record(number: int, ids: list[Any]) -> TaskRecord:
     message = TaskCommit(
         f"task_{number}", f"attempt_{number}", "file:/m", f"sha256:{'0' * 64}", 1, 9
     )
-    return Record(message, pa.array(ids))
+    return TaskRecord(message, pa.array(ids))
 
 
 def test_records_that_share_a_row_are_not_both_kept() -> None:
@@ -216,12 +216,12 @@ def test_a_record_is_read_as_it_was_saved(tmp_path: Path) -> None:
     """The ids and the message come back; another file is refused, and named."""
     _record(7, ["a", "b"]).save(LocalFileSystem(), str(tmp_path), "id")
     (path,) = tmp_path.iterdir()
-    read = Record.read(LocalFileSystem(), str(path))
+    read = TaskRecord.read(LocalFileSystem(), str(path))
 
     assert (read.commit.task_id, read.ids.to_pylist()) == ("task_7", ["a", "b"])
     parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(OptionError, match=r"other\.parquet is not a record"):
-        Record.read(LocalFileSystem(), str(tmp_path / "other.parquet"))
+        TaskRecord.read(LocalFileSystem(), str(tmp_path / "other.parquet"))
 
 
 @pytest.mark.full

@@ -134,7 +134,7 @@ class Committer(Protocol):
         ...
 
     async def rejoin_job(self, *, mode: Mode = ...) -> bool:
-        """Take over a job whose driver died before its commit; say whether it is there."""
+        """Take over a job whose driver died; return whether there was one."""
         ...
 
     async def take_job(self) -> None:

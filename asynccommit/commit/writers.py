@@ -271,7 +271,7 @@ async def _to_its_end(work: Callable[..., None], *args: object) -> None:
         raise
 
 
-async def abort_after(error: BaseException, file: Writer) -> None:
+async def abort_after(error: BaseException, file: Writer | FileWriter) -> None:
     """Abort ``file`` because of ``error``, also when cancelled.
 
     A failure of the abort becomes a note on ``error``.

@@ -40,8 +40,8 @@ _chosen: dict[str, Sequence[TaskCommit]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What one write task has written.
+class TaskRecord:
+    """The rows that one write task has written.
 
     Attributes:
         commit: the commit message of the task.
@@ -52,7 +52,7 @@ class Record:
     ids: Any
 
     def save(self, files: FileSystem, folder: str, column: str) -> None:
-        """Write the record, complete or not at all. Raises errors of pyarrow, and ``OSError``."""
+        """Write the record whole. Raises errors of pyarrow, and ``OSError``."""
         message = json.dumps(self.commit.to_json()).encode()
         table = pa.table({column: self.ids}).replace_schema_metadata({_COMMIT: message})
         name = posixpath.join(folder, self.commit.task_id)
@@ -61,8 +61,8 @@ class Record:
         files.move(f"{name}.part", f"{name}{_SUFFIX}")
 
     @classmethod
-    def read(cls, files: FileSystem, path: str) -> Record:
-        """Read a record. Raises ``OptionError`` for a file that is none."""
+    def read(cls, files: FileSystem, path: str) -> TaskRecord:
+        """Read a record. Raises ``OptionError`` for any other file."""
         with files.open_input_file(path) as file:
             table = parquet.read_table(file)
         message = (table.schema.metadata or {}).get(_COMMIT)
@@ -71,7 +71,7 @@ class Record:
         return cls(TaskCommit.from_json(json.loads(message)), table.column(0).combine_chunks())
 
 
-def disjoint(records: Iterable[Record]) -> list[Record]:
+def disjoint(records: Iterable[TaskRecord]) -> list[TaskRecord]:
     """Return records that have no row in common, in order.
 
     A row is in two of them if a write task ran twice.
@@ -119,25 +119,26 @@ class SinkCheckpoints(CheckpointConfig):
         )
         self.sink = sink
         self.place = place
+        self._column = id_column
         root = path if filesystem is not None else FileSystem.from_uri(path)[1]
         self._root = posixpath.join(root, own)
         self.folder = posixpath.join(self._root, _FOLDER)
 
     def check(self, rows: Any) -> None:
         """Raise ``OptionError`` for rows without the column of ids."""
-        if self.id_column not in rows.column_names:
-            raise OptionError(f"rows have no column {self.id_column!r}, which the checkpoint needs")
+        if self._column not in rows.column_names:
+            raise OptionError(f"rows have no column {self._column!r}, which the checkpoint needs")
 
     def save(self, commit: TaskCommit, rows: Any) -> None:
-        """Record what a write task has written. Raises errors of the filesystem."""
-        Record(commit, rows[self.id_column]).save(self.filesystem, self.folder, self.id_column)
+        """Save what a write task has written. Raises errors of the filesystem."""
+        TaskRecord(commit, rows[self._column]).save(self.filesystem, self.folder, self._column)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[TaskRecord]:
         """Return the records of the job that have no row in common, by name."""
         selector = FileSelector(self.folder, allow_not_found=True)
         found = [info for info in self.filesystem.get_file_info(selector) if _is_record(info)]
         paths = sorted(info.path for info in found)
-        return disjoint(Record.read(self.filesystem, path) for path in paths) if paths else []
+        return disjoint(TaskRecord.read(self.filesystem, path) for path in paths) if paths else []
 
     def take(self) -> Sequence[TaskCommit]:
         """Return, once, the tasks whose rows the plan of the sink skips."""

@@ -214,7 +214,7 @@ class Sink(Datasink[TaskCommit | None]):
             self._checkpoint.end()
 
     def on_write_failed(self, error: Exception) -> None:
-        """Abort the job, or with a checkpoint keep it; nothing after its own commit failed.
+        """Abort the job, or keep it for its checkpoint.
 
         Raises nothing.
         """

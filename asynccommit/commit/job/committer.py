@@ -187,7 +187,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         log.info("job %s: set up under %s", self.layout.job_id, self.layout.dest)
 
     async def rejoin_job(self, *, mode: Mode = Mode.APPEND) -> bool:
-        """Take over a job whose driver died before its commit, with its committed tasks.
+        """Take over a job, with its tasks, whose driver died before its commit.
 
         Returns false if there is no such job. Raises ``OwnedError`` if its driver may be alive, and
         the errors of ``check_job``.

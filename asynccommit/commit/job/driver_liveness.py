@@ -63,7 +63,7 @@ class DriverLiveness:
         self.heartbeats = Heartbeats(store, run.layout, owner, run.host)
 
     async def _rejoin(self, run: CommitContext, store: Store) -> bool:
-        """Replace the owner file of a job that was set up before; say whether it is there.
+        """Replace the owner file of a job; return whether the job was there.
 
         Raises ``OwnedError`` if its driver may be alive.
         """
