@@ -9,7 +9,7 @@ undo the commit, whatever tasks write afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -160,15 +160,17 @@ class _Beginning:
             if at_once:  # afterwards: an abort may have moved away what that has made again
                 await _look_again(run, self.plan)
 
-        def look_for_names() -> Awaitable[None]:
-            return refuse_without_names(run, self.plan)
+        async def look_for_names() -> None:
+            await refuse_without_names(run, self.plan)
 
-        drafts = [self._write_ahead] if traits.drafts else []
-        steps = [self.saving.finish, make_place, look_for_names, *drafts]
+        steps = [self.saving.finish, make_place]
+        steps += [look_for_names] if traits.nested_zones else []
+        steps += [self._write_ahead] if traits.drafts else []
         try:
             await together(*steps)
-        except NotFoundError:
-            await _look_again(run, self.plan)  # an abort has taken the directory of the plan away
+        except NotFoundError as missing:
+            if traits.fences:
+                await self._refuse_taken(missing)
             raise
         except RejectedError as error:
             if is_about_names(error):
@@ -177,6 +179,18 @@ class _Beginning:
         if not at_once:
             await _look_again(run, self.plan)
         return self._drafted or encode_record(_record(self))
+
+    async def _refuse_taken(self, missing: NotFoundError) -> None:
+        """Refuse to begin if the directory of the plan was taken away, as by an abort."""
+        run = self.run
+        try:
+            await _look_again(run, self.plan)
+        except (OwnedError, PreflightError):
+            raise
+        except CommitError as error:
+            text = f"{error.summary}. Nothing under {run.layout.dest} was changed"
+            job_id, stage = run.layout.job_id, run.meter.stage
+            raise PreflightError(job_id, stage, (missing,), text) from missing
 
     async def _write_ahead(self) -> None:
         self._drafted = encode_record(_record(self))

@@ -117,8 +117,13 @@ class HdfsObjects:
     async def place_directory(self, request: HdfsRequest, dest: str) -> None:
         """Make a directory aside and rename it to ``dest``, where nothing may be."""
         temp = self._beside(dest)
-        await self.mkdirs(HdfsRequest(request.op, request.path), temp, parents=False)
-        await self._land(request, temp, dest, None)
+
+        def make(client: Any) -> Any:
+            client.mkdirs(temp, self._directory, False)
+            return client.get_file_info(temp)
+
+        made = await self._client.ask(HdfsRequest(request.op, request.path), make)
+        await self._land(request, temp, dest, info_of(dest, made))
 
     async def rename_known(self, request: HdfsRequest, source: str, dest: str) -> None:
         """Rename something whose identity is looked at before.
@@ -140,7 +145,7 @@ class HdfsObjects:
                 raise failed
             left, there = await self._look(source), await self._look(dest)
             if left is None and there is not None:
-                if there.etag == info.etag and there.kind is info.kind:
+                if _is_same(there, info):
                     return
                 raise OutcomeUnknownError(
                     request.op, source, f"is gone, and {dest} is there: by this request?"
@@ -188,7 +193,7 @@ class HdfsObjects:
     def _beside(self, dest: str) -> str:
         return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"
 
-    async def _land(self, request: HdfsRequest, temp: str, dest: str, info: Info | None) -> None:
+    async def _land(self, request: HdfsRequest, temp: str, dest: str, info: Info) -> None:
         """Rename what was written aside.
 
         With several NameNodes the library may send a request twice, and the second answer is then
@@ -203,12 +208,16 @@ class HdfsObjects:
         except StoreError:
             await self._take_back(temp)
             raise
-        removed = await self._take_back(temp)
+        try:
+            removed = False if await self._look(temp) is None else await self._take_back(temp)
+            arrived = removed is False and _is_same(await self._look(dest), info)
+        except OutcomeUnknownError:
+            raise _unknown(doubt) from doubt
         if removed and isinstance(doubt, NotFoundError):
             raise doubt  # of the parent
         if removed:  # a late rename finds no source
             raise UnavailableError(doubt.op, doubt.path, doubt.detail) from doubt
-        if not (removed is False and await self._has_arrived(dest, info)):
+        if not arrived:
             raise _unknown(doubt) from doubt
 
     async def _take_back(self, temp: str) -> bool | None:
@@ -221,17 +230,15 @@ class HdfsObjects:
         except StoreError:
             return None
 
-    async def _has_arrived(self, dest: str, info: Info | None) -> bool:
-        try:
-            there = await self.head(HdfsRequest("head", dest), dest)
-        except StoreError:
-            return False
-        return info is not None and there.etag == info.etag
-
     def _mark(self, dest: str, info: Info, token: str) -> None:
         self._marks[dest, info.etag] = token
         if len(self._marks) > _MARKS:
             self._marks.popitem(last=False)
+
+
+def _is_same(there: Info | None, info: Info) -> bool:
+    """Return whether what is there has the times, and the kind, of what was renamed."""
+    return there is not None and there.etag == info.etag and there.kind is info.kind
 
 
 def content_of(client: Any, path: str, limit: int) -> bytes:

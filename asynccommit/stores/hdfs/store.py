@@ -175,7 +175,7 @@ class HdfsStore:
         request = HdfsRequest("mkdir_new", path, writes=True, new=True)
         if path == "/":
             raise ExistsError("mkdir_new", path, "the root is there")
-        above = request._replace(new=False)
+        above = request._replace(writes=False, new=False)  # it may be sent again
         await self._files.mkdirs(above, path.rpartition("/")[0] or "/")
         await self._files.place_directory(request, path)
 
