@@ -181,7 +181,7 @@ class _Beginning:
         return self._drafted or encode_record(_record(self))
 
     async def _refuse_taken(self, missing: NotFoundError) -> None:
-        """Refuse to begin if the directory of the plan was taken away, as by an abort."""
+        """Refuse to begin if an abort has taken the directory of the plan away."""
         run = self.run
         try:
             await _look_again(run, self.plan)

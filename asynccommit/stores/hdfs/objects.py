@@ -237,7 +237,7 @@ class HdfsObjects:
 
 
 def _is_same(there: Info | None, info: Info) -> bool:
-    """Return whether what is there has the times, and the kind, of what was renamed."""
+    """Return whether what is there is what was renamed, by time and kind."""
     return there is not None and there.etag == info.etag and there.kind is info.kind
 
 
