@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from asynccommit import open_job, open_store
 from asynccommit.api import job_statuses, open_committer
 from asynccommit.cli.output import Exit
+from asynccommit.commit.by_rename.quotas import refuse_without_names
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -175,17 +177,28 @@ async def test_abort_of_a_job_that_has_not_begun(hdfs: MiniHdfs, dest: str) -> N
     assert not hdfs.exists(f"{dest}/_temporary")
 
 
-async def test_quota_stops_a_commit_that_is_then_resumed(hdfs: MiniHdfs, dest: str) -> None:
-    """A quota of names that is used up in mid-commit is named, with its remedy."""
+async def test_quota_stops_a_commit_that_is_then_resumed(
+    hdfs: MiniHdfs, dest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quota of names that is used up after it was looked at is named, with its remedy."""
     url = f"{hdfs.url}{dest}"
     hdfs.mkdirs(dest)
+
+    def limit() -> None:
+        names = hdfs.filesystem.getContentSummary(hdfs.path(dest))
+        used = names.getFileCount() + names.getDirectoryCount()
+        hdfs.filesystem.setQuota(hdfs.path(dest), used + 20, 2**63 - 1)
+
+    async def looked_at(run: Any, plan: Any) -> None:
+        await refuse_without_names(run, plan)
+        await asyncio.to_thread(limit)
+
+    monkeypatch.setattr("asynccommit.commit.by_rename.record.refuse_without_names", looked_at)
     job = open_job(url, job_id="nightly")
     running = await job.__aenter__()
     async with running.task(0) as task:
         for file in range(30):
             await task.put(f"p={file}/part-0", b"x")
-    names = len(await _paths(hdfs, dest)) + 1
-    hdfs.filesystem.setQuota(hdfs.path(dest), names + 20, 2**63 - 1)
 
     with pytest.raises(CommitError, match="dfsadmin -setQuota"):
         await job.__aexit__(None, None, None)
@@ -194,11 +207,6 @@ async def test_quota_stops_a_commit_that_is_then_resumed(hdfs: MiniHdfs, dest: s
     code, report = command("resume", url)
     assert code == 0, report
     assert len(seen(hdfs, dest)) == 30
-
-
-async def _paths(hdfs: MiniHdfs, dest: str) -> list[str]:
-    async with opened(hdfs) as store:
-        return [info.path async for info in walk(store, dest)]
 
 
 async def test_refusals_are_our_errors(
