@@ -68,6 +68,7 @@ def test_each_block_says_how_it_is_run() -> None:
     assert [str(snippet) for snippet in EVERY if not snippet.how <= HOW | {snippet.file}] == []
 
 
+@pytest.mark.timeout(300)  # some start a cluster
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("page", [_ for _ in PAGES if _plain(_)], ids=_name)
 def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
