@@ -21,6 +21,7 @@ from asynccommit.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
+    StoreError,
 )
 from asynccommit.stores.tree import is_there
 
@@ -37,13 +38,17 @@ async def find_given_back(
         lease: its lease, which has ended.
         error: what stopped it.
     """
-    if lease.is_lost or not await _is_missed(run, error):
+    if lease.is_lost:
         return None
-    if not await directory_of(run).is_given_back(run):
+    try:
+        if not (await _is_missed(run, error) and await directory_of(run).is_given_back(run)):
+            return None
+        state = await read_state(run.store, run.layout)
+    except StoreError:
+        return None  # what stopped the owner is told, not that nobody could look
+    if state is None or state.commit_id != run.identity.commit_id:
         return None
-    state = await read_state(run.store, run.layout)
-    mine = state is not None and state.commit_id == run.identity.commit_id
-    return state if mine and state and state.epoch == run.identity.epoch else None
+    return state if state.epoch == run.identity.epoch else None
 
 
 async def _is_missed(run: CommitContext, error: BaseException) -> bool:
