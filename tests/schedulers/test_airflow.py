@@ -19,7 +19,7 @@ from threading import Thread
 
 import pytest
 
-from tests.support.recipes import is_exact, kill_in_the_commit, write_recipe
+from tests.support.recipes import is_exact, kill_in_the_commit, logged, write_recipe
 
 pytestmark = [
     pytest.mark.skipif(not find_spec("airflow"), reason="Airflow is not installed"),
@@ -111,14 +111,5 @@ def test_a_task_that_dies_in_its_commit_is_retried(
 def _run(environment: Mapping[str, str], folder: Path) -> str:
     """Run the DAG for a day by the executor; return what was logged."""
     file = str(folder / "dags" / "dag.py")
-    done = subprocess.run(
-        [AIRFLOW, "dags", "test", "-f", file, "flights", DAY, "--use-executor"],
-        env=environment,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    return done.stdout
+    command = [AIRFLOW, "dags", "test", "-f", file, "flights", DAY, "--use-executor"]
+    return logged(command, environment, folder)

@@ -6,7 +6,6 @@ Dagster pins what it is installed with, so it is not in the lock: `tox -e dagste
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from tests.support.recipes import is_exact, kill_in_the_commit, write_recipe
+from tests.support.recipes import is_exact, kill_in_the_commit, logged, write_recipe
 
 pytestmark = [
     pytest.mark.skipif(not find_spec("dagster"), reason="Dagster is not installed"),
@@ -47,14 +46,6 @@ def _materialize(folder: Path) -> str:
     home.mkdir(exist_ok=True)
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     command = [str(Path(sys.executable).with_name("dagster")), "asset", "materialize"]
-    done = subprocess.run(
-        [*command, "--select", "flights", "-f", "assets.py", "--partition", DAY],
-        env={**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "yes"},
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    return done.stdout
+    command += ["--select", "flights", "-f", "assets.py", "--partition", DAY]
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "yes"}
+    return logged(command, environment, folder)

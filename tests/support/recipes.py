@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,3 +60,18 @@ def is_exact(table: Path, *days: str) -> bool:
     """Return whether each file of these days is visible once, complete, and nothing else."""
     found = sorted((path.parent.name, path.read_text()) for path in table.glob("day=*/*.csv"))
     return found == sorted((f"day={day}", str(n)) for day in days for n in range(FILES))
+
+
+def logged(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:
+    """Run a command that must succeed in a folder; return what it logged."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
