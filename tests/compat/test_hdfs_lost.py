@@ -10,6 +10,7 @@ import pytest
 
 from asynccommit import open_job, open_store
 from asynccommit.errors import ExistsError, OutcomeUnknownError
+from asynccommit.stores.hdfs import client
 from asynccommit.stores.policies.funnel import Wrapped
 from tests.support.lossy_proxy import LossyProxy, lossy_proxy
 from tests.support.mini_hdfs import MiniHdfs
@@ -76,14 +77,23 @@ async def test_write_is_settled(
 @LOSSES
 @pytest.mark.parametrize("method", [b"complete", b"recoverLease", b"getContentSummary"])
 async def test_file_is_closed_although_responses_are_lost(
-    hdfs: MiniHdfs, proxy: LossyProxy, store: Wrapped, root: str, times: int, method: bytes
+    hdfs: MiniHdfs,
+    proxy: LossyProxy,
+    store: Wrapped,
+    root: str,
+    times: int,
+    method: bytes,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is lost of the requests that close a file is asked for again."""
+    monkeypatch.setattr(client, "_PAUSES", (0.02,) * 1000)  # a slow machine has time for all
     proxy.lose(method, times)
 
-    with hdfs.blocks_unreported():  # the first request to close the file comes too early
+    with hdfs.blocks_unreported():
         writing = asyncio.create_task(store.put(f"{root}/a", b"data"))
-        await proxy.asked(b"getContentSummary")
+        await proxy.asked(b"complete")  # this comes too early
+        for _ in range(2):
+            await proxy.asked(b"getContentSummary")
     await writing
 
     assert proxy.lost >= 1
