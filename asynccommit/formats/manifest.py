@@ -35,9 +35,7 @@ class FileEntry(NamedTuple):
 class DirEntry(NamedTuple):
     """One directory that must exist: URI, status, depth (1 = topmost).
 
-    The status is the one that the task saw.
-
-    The statuses are ``UNKNOWN`` to ``CREATED_DIR``.
+    The status is what the task saw there, ``UNKNOWN`` to ``CREATED_DIR``.
     """
 
     dest: str

@@ -23,9 +23,9 @@ from tests.support.round_trips import ANSWER, Cost, MeasuredJob
 @pytest.mark.parametrize(
     "files, tasks, partitions, task, job, visible",
     [
-        (1, 1, 1, (7, 7), (31, 15), 9),
-        (20, 4, 5, (15, 7), (61, 15), 9),
-        (200, 8, 10, (25, 7), (263, 16), 9),
+        (1, 1, 1, (6, 6), (31, 15), 9),
+        (20, 4, 5, (10, 6), (61, 15), 9),
+        (200, 8, 10, (15, 6), (263, 16), 9),
     ],
 )
 def test_the_budget_of_a_job(

@@ -86,8 +86,6 @@ async def _is_anothers(run: CommitContext, aside: Aside) -> bool:
     """Return whether the marker to move is gone or replaced.
 
     This job or another may have moved it: either is fine.
-
-    This job or another may have moved it: either is fine.
     """
     if aside.path != run.layout.success:
         return False

@@ -192,7 +192,7 @@ class FileV1Committer(ManifestCommitter):
         raise NotFoundError("rename", self.layout.committed(task_id), text)
 
     async def _scan(self, run: CommitContext, base: str) -> TaskFiles:
-        found = await scan_task_attempt(run, base, look=False)
+        found = await scan_task_attempt(run, base)
         refuse_uncommittable(run, found, base)
         return found
 

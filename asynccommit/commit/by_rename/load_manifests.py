@@ -299,7 +299,7 @@ class _ManifestLoader:
         why = "is missing" if missing else "is not the committed one"
         url = layout.url(layout.manifest(task.task_id))
         try:
-            found = await scan_task_attempt(self.run, base, look=False)
+            found = await scan_task_attempt(self.run, base)
         except NotFoundError as error:
             raise ManifestError(
                 url, f"{why}, and the directory of {task.attempt_id} is gone: run the job again"

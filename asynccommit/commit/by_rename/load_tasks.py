@@ -128,7 +128,7 @@ async def _take(
     if message is not None and message.absolute:
         raise ManifestError(url, "this committer cannot write files to other places")
     try:
-        found = await scan_task_attempt(run, base, look=False)
+        found = await scan_task_attempt(run, base)
     except NotFoundError as error:
         raise ManifestError(
             url, "is missing although its task committed: run the job again"

@@ -18,7 +18,13 @@ from asynccommit.errors import (
     StoreError,
     UnavailableError,
 )
-from asynccommit.formats.manifest import DirEntry, FileEntry, TaskManifest, decode_manifest
+from asynccommit.formats.manifest import (
+    UNKNOWN,
+    DirEntry,
+    FileEntry,
+    TaskManifest,
+    decode_manifest,
+)
 from asynccommit.formats.manifest import encode_manifest as encode
 from asynccommit.stores.tree import remove_file, remove_tree
 
@@ -107,9 +113,9 @@ def _manifest(run: CommitContext, task_id: str, attempt_id: str, found: TaskFile
             FileEntry(layout.url(source), layout.url(dest), size, etag)
             for source, dest, size, etag in found.files
         ),
+        # Hadoop's tasks look at each destination; a job commit, theirs and ours, does without.
         directories=tuple(
-            DirEntry(layout.url(dest), status, level)
-            for dest, (status, level) in found.directories.items()
+            DirEntry(layout.url(dest), UNKNOWN, level) for dest, level in found.directories.items()
         ),
         statistics=statistics,
     )

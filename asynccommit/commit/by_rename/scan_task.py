@@ -8,13 +8,10 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
-from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
+from asynccommit.errors import PreconditionError, RejectedError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import list_all
-
-UNKNOWN, NOT_FOUND, FILE, DIRECTORY, CREATED = 0, 1, 2, 3, 4
-"""The status of a destination directory for the task, as coded in Hadoop's manifests."""
 
 _MAX_DEPTH = 512
 
@@ -25,11 +22,11 @@ class TaskFiles:
 
     Attributes:
         files: entries with decoded paths, in the order of their paths.
-        directories: destination directory -> (status code, level from 1), parents first.
+        directories: destination directory -> level from 1, parents first.
     """
 
     files: list[Entry] = field(default_factory=list)
-    directories: dict[str, tuple[int, int]] = field(default_factory=dict)
+    directories: dict[str, int] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -37,21 +34,18 @@ class TaskFiles:
         return sum(entry.size for entry in self.files)
 
 
-async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True) -> TaskFiles:
+async def scan_task_attempt(run: CommitContext, base: str) -> TaskFiles:
     """List everything below ``base``, each level in parallel.
 
     Args:
         run: the commit under way.
         base: the task attempt's directory.
-        look: also see what the destination directories are now; their status codes are a help
-            for Hadoop's job commit, ours looks for itself.
 
     Raises ``NotFoundError`` if ``base`` is missing, ``PreconditionError`` for anything but files
     and directories, such as a symbolic link, which could lead out of the directory, and
     ``RejectedError`` for entries that the store would not move.
     """
     found = TaskFiles()
-    status = {run.layout.root: DIRECTORY}
     level, pending = 0, [base]
     while pending:
         level += 1
@@ -59,11 +53,8 @@ async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True)
             raise RejectedError("list", base, f"directories are nested deeper than {_MAX_DEPTH}")
         children = await _children(run, pending)
         pending = [info.path for info in children if info.is_dir]
-        dests = [run.layout.root + path[len(base) :] for path in pending]
-        if look:
-            await for_each(dests, lambda dest: _look(run, dest, status), workers=run.workers)
-        for dest in dests:
-            found.directories[dest] = (status.get(dest, UNKNOWN), level)
+        for path in pending:
+            found.directories[run.layout.root + path[len(base) :]] = level
         files = await with_etags(run, [info for info in children if not info.is_dir])
         found.files.extend(_entry(run, base, info) for info in files)
     found.files.sort()
@@ -114,16 +105,3 @@ async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
     await for_each(directories, collect, workers=run.workers)
     children.sort(key=lambda info: info.path)
     return children
-
-
-async def _look(run: CommitContext, dest: str, status: dict[str, int]) -> None:
-    parent = dest.rpartition("/")[0]
-    if status.get(parent) != DIRECTORY:
-        status[dest] = NOT_FOUND
-        return
-    try:
-        info = await run.store.head(dest)
-    except NotFoundError:
-        status[dest] = NOT_FOUND
-    else:
-        status[dest] = DIRECTORY if info.is_dir else FILE

@@ -14,7 +14,7 @@ from asynccommit.errors import (
     PreconditionError,
     UnavailableError,
 )
-from asynccommit.formats.manifest import decode_manifest
+from asynccommit.formats.manifest import UNKNOWN, decode_manifest
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, ids, run_task
 
@@ -141,8 +141,8 @@ async def test_a_link_in_the_work_directory_is_refused(tmp_path: Path) -> None:
     assert isinstance(failed.value.failures[0], PreconditionError)
 
 
-async def test_destination_directories_are_looked_at(tmp_path: Path) -> None:
-    """Directory entries carry Hadoop's codes: what the destination was when the task looked."""
+async def test_destination_directories_are_not_looked_at(tmp_path: Path) -> None:
+    """Directory entries carry their depth, and Hadoop's code for what nobody has looked at."""
     dest = tmp_path / "out"
     (dest / "there/deep").mkdir(parents=True)
     (dest / "file").write_text("x")
@@ -154,10 +154,10 @@ async def test_destination_directories_are_looked_at(tmp_path: Path) -> None:
     found = {entry.dest.rpartition("/out/")[2]: entry[1:] for entry in manifest.directories}
 
     assert found == {
-        "file": (2, 1),
-        "new": (1, 1),
-        "new/deep": (1, 2),
-        "there": (3, 1),
-        "there/deep": (3, 2),
-        "there/new": (1, 2),
+        "file": (UNKNOWN, 1),
+        "new": (UNKNOWN, 1),
+        "new/deep": (UNKNOWN, 2),
+        "there": (UNKNOWN, 1),
+        "there/deep": (UNKNOWN, 2),
+        "there/new": (UNKNOWN, 2),
     }
