@@ -7,7 +7,7 @@ What is read comes from a store: numbers, names and their count are bounded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil, isfinite
 from typing import Any
 
@@ -72,8 +72,8 @@ def encode_course(course: Course, buckets: int) -> str:
         course: the course.
         buckets: maximum number of points in time of its requests.
     """
-    timeline = asdict(_thinned(course.timeline, buckets))
-    value = {"version": VERSION, **asdict(course), "timeline": timeline}
+    thinned = replace(course, timeline=_thinned(course.timeline, buckets))
+    value = {"version": VERSION, **asdict(thinned)}
     text = orjson.dumps(_rounded(value), option=orjson.OPT_NON_STR_KEYS, default=str)
     return text.decode()
 
