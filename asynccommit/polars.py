@@ -146,7 +146,7 @@ def _sink(
 
     def write(task: BlockingTask, name: str) -> None:
         start = stem(0, name)
-        with _opening(task) as file:
+        with _opening(task, makes_directories=parts) as file:
             where = _parts(task, file, start, suffix, columns, by_size) if parts else None
             getattr(query, method)(where or file(f"{start}0{suffix}"), **rest)
 
@@ -188,13 +188,19 @@ def _parts(
 
 
 @contextmanager
-def _opening(task: BlockingTask) -> Iterator[Callable[[str], Any]]:
+def _opening(task: BlockingTask, *, makes_directories: bool) -> Iterator[Callable[[str], Any]]:
     """Yield a function that returns what polars writes a file to.
+
+    Args:
+        task: the task.
+        makes_directories: whether polars makes local directories.
 
     Raises the errors of files that polars closed.
     """
-    if local_directory(task) is not None:
-        yield task.path
+    base = local_directory(task)
+    if base is not None:
+        # Made by polars, directories cost a quarter: it makes them in threads of its own.
+        yield (lambda name: f"{base}/{name}") if makes_directories else task.path
         return
     opened: WeakSet[_ClosedWhenDropped] = WeakSet()
     failed: list[BaseException] = []
