@@ -102,7 +102,7 @@ class JobReport(_Shown):
         files: number of files that the commit made visible.
         bytes: total size of those files.
         tasks: committed task id -> task attempt id.
-        directories: number of directories that were made, parents not counted.
+        directories: number of new directories, parents not counted.
         replaced: number of files or directories that were moved aside and deleted.
         replacing: decoded paths of what the mode replaces, at most a hundred.
         replaced_files: number of files that the mode replaces.

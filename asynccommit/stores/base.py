@@ -180,6 +180,8 @@ class Traits:
         bulk_delete: maximum number of files of one ``delete_many``; 0 if it is unsupported.
         conditional_delete: ``delete_many`` deletes nothing that has another etag.
         bulk_rename: recommended batch size of ``rename_many``; 0 if it is unsupported.
+        directory_cost: number of renames that take as long as making one directory and deleting
+            another, where requests cost time of the processor and no round trip.
         multipart: rules for uploads in parts that are completed later; ``None`` if unsupported.
         streaming: rules for files that are sent in blocks; ``None`` if unsupported.
         consistent_listing: a listing shows every change that was acknowledged before it.
@@ -226,6 +228,7 @@ class Traits:
     bulk_delete: int = 0
     conditional_delete: bool = True
     bulk_rename: int = 0
+    directory_cost: int = 0
     multipart: Multipart | None = None
     streaming: Streaming | None = None
     consistent_listing: bool = True

@@ -28,7 +28,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import list_if_there, walk
 
 WORTH = 2
-"""Files for each directory below which moving a directory saves nothing: it is listed again."""
+"""Requests for each directory below which moving it saves nothing: it is listed again."""
 _REQUESTS = 3
 """Number of requests for a directory: to the owner, a listing, to its destination."""
 LEAST = 100
@@ -60,10 +60,17 @@ class _Tree:
         """Return the number of files in the tree."""
         return sum(self.sources.values())
 
-    @property
-    def saves(self) -> int:
-        """Return the number of requests that are saved."""
-        return self.files - len(self.sources) - _REQUESTS
+    def costs(self, directory: int) -> int:
+        """Return what it costs to move each file alone, in requests.
+
+        Args:
+            directory: see ``Traits.directory_cost``.
+        """
+        return self.files + directory * len(self.sources)
+
+    def saves(self, directory: int) -> int:
+        """Return how much of that is saved."""
+        return self.costs(directory) - len(self.sources) - _REQUESTS
 
 
 async def carry(run: CommitContext, plan: Plan) -> None:
@@ -142,16 +149,17 @@ def _choose(run: CommitContext, plan: Plan) -> list[_Tree]:
     """
     if plan.units or plan.replaced or not plan.missing or not _can(run, plan):
         return []
-    most = max(plan.loaded.sources.values(), default=0)
+    cost = run.store.traits.directory_cost
+    most = max(plan.loaded.sources.values(), default=0) + cost
     if not run.layout.shared and len(plan.missing) * (most - 1) < LEAST:
         return []  # found without a look at each directory
     best: dict[str, _Tree] = {}
     for tree in _trees(run, plan):
-        worth = tree.files > WORTH * len(tree.sources)
+        worth = tree.costs(cost) > WORTH * len(tree.sources)
         if worth and (tree.dest not in best or tree.files > best[tree.dest].files):
             best[tree.dest] = tree
     chosen = [best[dest] for dest in sorted(best)]
-    if run.layout.shared or sum(tree.saves for tree in chosen) >= LEAST:
+    if run.layout.shared or sum(tree.saves(cost) for tree in chosen) >= LEAST:
         return chosen
     return []
 

@@ -21,7 +21,7 @@ from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.drafts import reserve
-from asynccommit.commit.job.paths import SAMPLE
+from asynccommit.commit.job.paths import SAMPLE, leaves
 from asynccommit.commit.job.reporting import bare_report
 from asynccommit.errors import (
     LeaseLostError,
@@ -124,7 +124,7 @@ def job_report(run: CommitContext, plan: Plan | None = None) -> JobReport:
         files=loaded.files,
         bytes=loaded.bytes,
         tasks=dict(loaded.tasks),
-        directories=len(plan.make),
+        directories=len(leaves([*plan.make, *plan.came])),
         replaced=len(moved),
         replacing=tuple(moved[:SAMPLE]),
         replaced_files=plan.old.count,

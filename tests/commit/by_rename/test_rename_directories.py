@@ -56,6 +56,18 @@ async def test_few_files_are_moved_one_by_one(tmp_path: Path) -> None:
     assert visible(tmp_path) == few
 
 
+async def test_directories_of_one_file_are_moved_on_a_local_disk(tmp_path: Path) -> None:
+    """Making and deleting a directory takes longer there than moving it; it counts as new."""
+    seen = Faults()
+    one = {f"day={n}/part": str(n) for n in range(60)}
+    commits = await tasks_of(tmp_path, one)
+    report = await committer(tmp_path, seen).commit_job(commits)
+
+    assert moves(seen, tmp_path) == sorted(["_SUCCESS", *(f"day={n}" for n in range(60))])
+    assert not [op.path for op in seen.seen if op.name == "mkdir" and "/day=" in op.path]
+    assert (visible(tmp_path), report.directories, left(tmp_path)) == (one, 60, [])
+
+
 @pytest.mark.parametrize("add", ["day=0/stray", "day=0/deep/stray", "day=0/empty/"])
 async def test_what_a_task_adds_late_is_not_published(tmp_path: Path, add: str) -> None:
     """What comes to a task's directory until the owner takes it stays out of the table."""

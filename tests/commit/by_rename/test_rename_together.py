@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from asynccommit.commit.by_rename import rename_directories
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import (
     CommitError,
@@ -35,6 +36,12 @@ from tests.support.jobs import HOST, committer, run_task, visible
 
 FILES = {f"d{i % 10}/f{i:02}": str(i) for i in range(100)}
 TOGETHER = LocalStore.traits.bulk_rename
+
+
+@pytest.fixture(autouse=True)
+def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each file renamed, and no directory moved whole."""
+    monkeypatch.setattr(rename_directories, "LEAST", 1_000_000)
 
 
 class Seen:
