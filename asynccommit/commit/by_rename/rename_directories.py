@@ -149,7 +149,8 @@ def _choose(run: CommitContext, plan: Plan) -> list[_Tree]:
     """
     if plan.units or plan.replaced or not plan.missing or not _can(run, plan):
         return []
-    cost = run.store.traits.directory_cost
+    # What Hadoop's class has written has checksums beside it, which would be moved as well.
+    cost = 0 if run.layout.shared else run.store.traits.directory_cost
     most = max(plan.loaded.sources.values(), default=0) + cost
     if not run.layout.shared and len(plan.missing) * (most - 1) < LEAST:
         return []  # found without a look at each directory
