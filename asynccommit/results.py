@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,14 +12,14 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 
-class _Shown:
+class _Shown(ABC):
     """A result that terminals and notebooks show in a few lines."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _told(self) -> Mapping[str, object]:
         """Return what the short text of this result says, by name."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())

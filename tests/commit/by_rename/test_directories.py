@@ -75,8 +75,8 @@ async def test_a_dirty_tree_is_refused_or_cleared(tmp_path: Path) -> None:
     assert (report.directories, report.replaced) == (64, 3)
 
 
-async def test_a_file_that_came_after_the_task_looked(tmp_path: Path) -> None:
-    """Stale status codes do no harm: the job looks for itself (the reference fails here)."""
+async def test_a_file_that_came_after_the_task_committed(tmp_path: Path) -> None:
+    """The job looks for itself what is in a directory's place (the reference fails here)."""
     dest = tmp_path / "out"
     job = committer(dest, delete_target_files=True)
     await job.setup_job()
