@@ -1,4 +1,4 @@
-"""A site to commit to, on the local store and on the model."""
+"""A site to commit to, on the local store and on the model, and commits file by file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from asynccommit.commit.by_rename import rename_directories
 from tests.support.commits import Site, open_site
 
 HERE = Path(__file__).parent
@@ -28,3 +29,9 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     made = await open_site(request.param, tmp_path / "root")
     yield made
     await made.close()
+
+
+@pytest.fixture
+def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each file renamed, and no directory moved whole."""
+    monkeypatch.setattr(rename_directories, "LEAST", 1_000_000)

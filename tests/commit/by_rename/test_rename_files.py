@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from asynccommit.commit.by_rename import rename_directories
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.rename_files import token_of
 from asynccommit.commit.meter import Progress
@@ -28,13 +27,9 @@ from tests.support.commits import At, Dies, Site, open_site
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, ids, left, run_task, visible, write
 
+pytestmark = pytest.mark.usefixtures("files_alone")
+
 FILES = {f"d{i % 10}/f{i:02}": str(i) for i in range(100)}
-
-
-@pytest.fixture(autouse=True)
-def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each file renamed, and no directory moved whole."""
-    monkeypatch.setattr(rename_directories, "LEAST", 1_000_000)
 
 
 async def hundred(dest: Path, *policies: Faults, **options: Any) -> ManifestCommitter:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import rename_directories
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import (
     CommitError,
@@ -34,14 +33,10 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from tests.support.jobs import HOST, committer, run_task, visible
 
+pytestmark = pytest.mark.usefixtures("files_alone")
+
 FILES = {f"d{i % 10}/f{i:02}": str(i) for i in range(100)}
 TOGETHER = LocalStore.traits.bulk_rename
-
-
-@pytest.fixture(autouse=True)
-def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each file renamed, and no directory moved whole."""
-    monkeypatch.setattr(rename_directories, "LEAST", 1_000_000)
 
 
 class Seen:
