@@ -139,17 +139,41 @@ class _Run(Generic[T]):
     async def spread(self, workers: int) -> None:
         if self._at_most is not None:
             workers = min(workers, self._at_most)
+        if workers == 1 and not isinstance(self.rest, _InTurn):
+            await self._worker(self.rest)  # a task costs as much as a short request
+            return
         async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._worker())
-
-    async def _worker(self) -> None:
-        try:
             if isinstance(self.rest, _InTurn):
-                await self._drain_async(self.rest)
-            else:
-                await self._drain(self.rest)
+                group.create_task(self._worker_in_turn(self.rest, group, workers - 1))
+                return
+            for _ in range(workers):
+                group.create_task(self._worker(self.rest))
+
+    async def _worker(self, items: Iterator[T]) -> None:
+        try:
+            await self._drain(items)
         except Exception as error:  # from the iterator: errors of the work are kept in _do
+            self.errors.append(error)
+
+    async def _worker_in_turn(
+        self, items: _InTurn[T], group: asyncio.TaskGroup, others: int
+    ) -> None:
+        """Work on items, and start the next of the ``others`` with the first.
+
+        The number of items is unknown: so there is at most one worker without any.
+        """
+        try:
+            async for item in items:
+                if self.errors:
+                    self.untried.append(item)
+                    return
+                if others:
+                    group.create_task(self._worker_in_turn(items, group, others - 1))
+                    others = 0
+                await self._do(item)
+                if self.errors:
+                    return
+        except Exception as error:  # from the iterator
             self.errors.append(error)
 
     async def _drain(self, items: Iterator[T]) -> None:
@@ -159,15 +183,6 @@ class _Run(Generic[T]):
             await self._do(item)
             if count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            if self.errors:
-                return
-
-    async def _drain_async(self, items: _InTurn[T]) -> None:
-        async for item in items:
-            if self.errors:
-                self.untried.append(item)
-                return
-            await self._do(item)
             if self.errors:
                 return
 

@@ -239,6 +239,37 @@ async def test_items_are_read_as_they_are_needed(workers: int) -> None:
     assert len(done) == COUNT * 10
 
 
+async def test_one_item_needs_no_task() -> None:
+    """A single item, or a single worker, is served in the caller's own task."""
+    here = asyncio.current_task()
+    seen: list[object] = []
+
+    async def work(item: int) -> None:
+        seen.append(asyncio.current_task())
+
+    await for_each([1], work, workers=8)
+    await for_each(range(3), work, workers=1)
+    assert seen == [here] * 4
+
+
+async def test_no_more_workers_begin_than_there_are_items() -> None:
+    """Of an iterable without a length, each item that comes begins another worker."""
+    tasks: set[object] = set()
+
+    async def items() -> AsyncIterator[int]:
+        for item in range(3):
+            tasks.update(asyncio.all_tasks())
+            yield item
+        tasks.update(asyncio.all_tasks())
+
+    async def work(item: int) -> None:
+        await asyncio.Event().wait() if item < 0 else await asyncio.sleep(0)
+
+    before = asyncio.all_tasks()
+    await for_each(items(), work, workers=100)
+    assert len(tasks - before) <= 4
+
+
 async def test_cancelling_ends_the_workers_first(items: Items, workers: int) -> None:
     """A cancelled caller gets its cancellation when no work runs any more; nothing is undone."""
     job = Job()
