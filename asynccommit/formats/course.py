@@ -7,7 +7,7 @@ What is read comes from a store: numbers, names and their count are bounded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import ceil, isfinite
 from typing import Any
 
@@ -73,8 +73,8 @@ def encode_course(course: Course, buckets: int) -> str:
         buckets: maximum number of points in time of its requests.
     """
     thinned = replace(course, timeline=_thinned(course.timeline, buckets))
-    value = {"version": VERSION, **asdict(thinned)}
-    text = orjson.dumps(_rounded(value), option=orjson.OPT_NON_STR_KEYS, default=str)
+    value = {"version": VERSION, **_plain(thinned)}
+    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str)
     return text.decode()
 
 
@@ -192,10 +192,14 @@ def _summed(counts: Sequence[int], step: int) -> tuple[int, ...]:
     return tuple(sum(counts[at : at + step]) for at in range(0, len(counts), step))
 
 
-def _rounded(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a JSON value with numbers of six decimal places, for size."""
     if isinstance(value, float):
         return round(value, _DIGITS)
-    if isinstance(value, dict):
-        return {str(name): _rounded(item) for name, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return value

@@ -63,7 +63,7 @@ class Address:
 
     def at(self, path: str) -> Address:
         """Return another decoded path of the same store."""
-        return replace(self, path=path)
+        return Address(self.scheme, self.authority, path)
 
     def same_store(self, other: Address) -> bool:
         """Return whether both have the same scheme and authority, in any case.
