@@ -185,10 +185,9 @@ class JobArguments:
         Raises ``CommitError``, and what ``write`` raises.
         """
 
-        def run(place: TaskPlace) -> Iterable[TaskCommit]:
-            yield place.run(0, lambda task: write(task, place.job_id))
-
-        return self.commit(url, run)
+        with self.open(url) as job, job.task(0) as task:
+            write(task, job.job_id)
+        return job.report
 
 
 def commit_parallel(
