@@ -180,6 +180,8 @@ class Traits:
         bulk_delete: maximum number of files of one ``delete_many``; 0 if it is unsupported.
         conditional_delete: ``delete_many`` deletes nothing that has another etag.
         bulk_rename: recommended batch size of ``rename_many``; 0 if it is unsupported.
+        bulk_list: recommended batch size of ``list_many``; 0 if it is unsupported. Where it is
+            supported, ``rename_many`` takes directories as well.
         directory_cost: number of renames that take as long as making one directory and deleting
             another, where requests cost time of the processor and no round trip.
         multipart: rules for uploads in parts that are completed later; ``None`` if unsupported.
@@ -228,6 +230,7 @@ class Traits:
     bulk_delete: int = 0
     conditional_delete: bool = True
     bulk_rename: int = 0
+    bulk_list: int = 0
     directory_cost: int = 0
     multipart: Multipart | None = None
     streaming: Streaming | None = None
@@ -512,13 +515,26 @@ class DraftingStore(Store, Protocol):
         ...
 
 
+class BatchListStore(Store, Protocol):
+    """A store where a call for a listing would cost more than the listing."""
+
+    async def list_many(self, paths: Sequence[str]) -> Sequence[Page | None]:
+        """Return the first page of each directory, in order.
+
+        There may be ``Traits.bulk_list`` directories. One that is missing, cannot be listed or
+        has more pages has ``None``, and so has each that was not reached when the time was up or
+        the answers were long: ask for these by ``list``.
+        """
+        ...
+
+
 class BatchStore(Store, Protocol):
     """A store where a call for each file would cost more than its rename."""
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """Rename up to ``Traits.bulk_rename`` files in order.
+        """Rename up to ``Traits.bulk_rename`` files in order, or directories.
 
-        Each file is renamed as by ``rename`` with its etag. Returns the number of files renamed
-        before one failed or the time was up, and the error of that one.
+        Directories need ``Traits.bulk_list``. Each is renamed as by ``rename`` with its etag.
+        Returns the number renamed before one failed or the time was up, and the error of that one.
         """
         ...

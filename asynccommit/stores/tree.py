@@ -6,6 +6,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Sequence,
 )
 from contextlib import suppress
 from typing import cast
@@ -20,51 +21,106 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import BulkStore, Info, Kind, Page, Store
+from asynccommit.stores.base import BatchListStore, BulkStore, Info, Kind, Page, Store
+
+Ask = Callable[[str, str | None], Awaitable[Page]]
+"""A request for one page of a listing: ``Store.list``, or one that knows the first pages."""
 
 
 def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     """Yield the direct children of the directory ``path``, a page at a time."""
-    return _pages(store.list, path)
+    return _entries(store.list, path)
 
 
 def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
     """Yield the pages of a listing of ``path``, with their ``stale`` paths."""
-    return _whole(store.list, path)
+    return each_page(store.list, path)
 
 
 def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     """Yield everything below ``path`` in pages. Requires a ``BulkStore``."""
-    return _pages(cast(BulkStore, store).list_tree, path)
+    return _entries(cast(BulkStore, store).list_tree, path)
 
 
-async def _pages(
-    ask: Callable[[str, str | None], Awaitable[Page]], path: str
-) -> AsyncIterator[tuple[Info, ...]]:
-    async for page in _whole(ask, path):
+async def _entries(ask: Ask, path: str) -> AsyncIterator[tuple[Info, ...]]:
+    async for page in each_page(ask, path):
         yield page.entries
 
 
-async def _whole(
-    ask: Callable[[str, str | None], Awaitable[Page]], path: str
-) -> AsyncIterator[Page]:
-    token = None
-    while True:
-        page = await ask(path, token)
+async def each_page(ask: Ask, path: str) -> AsyncIterator[Page]:
+    """Yield the pages of a listing of ``path`` by ``ask``."""
+    page = await ask(path, None)
+    yield page
+    while (token := page.token) is not None:
+        page = await next_page(ask, path, token)
         yield page
-        if page.token is None:
-            return
-        if page.token == token:
-            raise RejectedError("list", path, "the store returns the same page repeatedly")
-        token = page.token
 
 
-async def list_all(store: Store, path: str) -> list[Info]:
+async def next_page(ask: Ask, path: str, token: str) -> Page:
+    """Return the page of a listing that ``token`` of the page before it names."""
+    page = await ask(path, token)
+    if page.token == token:
+        raise RejectedError("list", path, "the store returns the same page repeatedly")
+    return page
+
+
+async def list_all(store: Store, path: str, ask: Ask | None = None) -> list[Info]:
     """Return all direct children of the directory ``path``.
 
-    Raises ``NotFoundError``.
+    ``ask`` is what lists it, ``store.list`` by default. Raises ``NotFoundError``.
     """
-    return [info async for page in pages(store, path) for info in page]
+    ask = ask or store.list
+    page = await ask(path, None)
+    found = [*page.entries]
+    while page.token is not None:
+        page = await next_page(ask, path, page.token)
+        found += page.entries
+    return found
+
+
+async def ahead(store: Store, paths: Sequence[str]) -> Ask:
+    """Request the first pages of directories in one call if the store can.
+
+    Args:
+        store: the store.
+        paths: up to ``Traits.bulk_list`` directories.
+
+    Returns what to list the directories by. Only the first request for one has the page that was
+    read ahead.
+    """
+    if len(paths) < 2 or not store.traits.bulk_list:
+        return store.list
+    listed = await cast(BatchListStore, store).list_many(paths)
+    found = {path: page for path, page in zip(paths, listed, strict=True) if page is not None}
+
+    async def ask(path: str, token: str | None) -> Page:
+        page = None if token else found.pop(path, None)
+        return page if page is not None else await store.list(path, token)
+
+    return ask
+
+
+async def for_each_directory(
+    store: Store,
+    paths: Sequence[str],
+    work: Callable[[str, Ask], Awaitable[object]],
+    *,
+    workers: int,
+) -> None:
+    """Await ``work`` for each directory, with what it lists the directory by.
+
+    Several are listed in one call if the store takes many, and worked on in turn then. Raises what
+    ``for_each`` does.
+    """
+    most = max(1, store.traits.bulk_list)
+
+    async def some(batch: Sequence[str]) -> None:
+        ask = await ahead(store, batch)
+        for path in batch:
+            await work(path, ask)
+
+    batches = [paths[start : start + most] for start in range(0, len(paths), most)]
+    await for_each(batches, some, workers=workers)
 
 
 async def list_if_there(store: Store, path: str) -> list[Info]:
@@ -84,23 +140,24 @@ async def is_there(store: Store, path: str) -> bool:
     return True
 
 
-async def walk(store: Store, path: str) -> AsyncIterator[Info]:
-    """Yield everything below ``path``, each directory before its content.
+async def walk(store: Store, *paths: str) -> AsyncIterator[Info]:
+    """Yield everything below ``paths``, each directory before its content.
 
-    Depth first in batches: up to ``store.traits.workers`` directories are listed at once, and those
-    found last come first, so that few wait at any time. Links are not followed.
+    Depth first in batches: as many directories are listed at once as the store has workers for, and
+    those found last come first, so that few wait at any time. Links are not followed.
     """
-    waiting = [path]
+    workers = store.traits.workers
+    most = workers * max(1, store.traits.bulk_list)
+    waiting = [*paths]
     while waiting:
-        batch = waiting[-store.traits.workers :]
+        batch = waiting[-most:]
         del waiting[-len(batch) :]
         found: list[Info] = []
 
-        async def look(directory: str, into: list[Info] = found) -> None:
-            async for entries in pages(store, directory):
-                into.extend(entries)
+        async def look(directory: str, ask: Ask, into: list[Info] = found) -> None:
+            into.extend(await list_all(store, directory, ask))
 
-        await for_each(batch, look, workers=store.traits.workers)
+        await for_each_directory(store, batch, look, workers=workers)
         for info in found:
             yield info
             if info.is_dir:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,19 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Page
 from asynccommit.stores.local import files
 from asynccommit.stores.local.store import LocalStore
-from asynccommit.stores.tree import is_there, list_all, list_if_there, pages, walk
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.tree import (
+    Ask,
+    ahead,
+    for_each_directory,
+    is_there,
+    list_all,
+    list_if_there,
+    pages,
+    walk,
+)
+from tests.support.faults import Faults
 
 COUNT = 16
 FAILING = 8
@@ -76,6 +89,41 @@ async def test_walk_lists_wide_and_deep_trees(store: LocalStore, tmp_path: Path)
     await for_each(expected, store.mkdir, workers=32)
     found = [info.path async for info in walk(store, str(tmp_path))]
     assert sorted(found) == sorted(expected)
+
+
+async def test_directories_are_listed_together(store: LocalStore, tmp_path: Path) -> None:
+    """What has one page comes with one request; what has more, or is missing, alone."""
+    counted = Stats("sent")
+    wrapped = Wrapped(store, counted, seen := Faults())
+    for name, count in (("one", 1), ("none", 0), ("many", 7)):
+        await store.mkdir(f"{tmp_path}/{name}")
+        for number in range(count):
+            await store.put(f"{tmp_path}/{name}/{number}", b"")
+    found: dict[str, int] = {}
+
+    async def look(path: str, ask: Ask) -> None:
+        with suppress(NotFoundError):
+            found[path] = len(await list_all(wrapped, path, ask))
+
+    names = ["one", "gone", "none", "many"]
+    paths = [f"{tmp_path}/{name}" for name in names]
+    await for_each_directory(wrapped, paths, look, workers=2)
+
+    assert found == {paths[0]: 1, paths[2]: 0, paths[3]: 7}
+    assert [op.name for op in seen.seen] == ["list_many", "list", "list", "list", "list"]
+    assert counted.counts["list"].n == 2 + 4
+
+
+async def test_what_is_read_ahead_is_read_once(store: LocalStore, tmp_path: Path) -> None:
+    """A directory that is listed a second time is shown as it is by then."""
+    paths = [f"{tmp_path}/a", f"{tmp_path}/b"]
+    for path in paths:
+        await store.mkdir(path)
+    ask = await ahead(store, paths)
+    await store.put(f"{tmp_path}/a/late", b"")
+
+    assert await list_all(store, paths[0], ask) == []
+    assert [info.path for info in await list_all(store, paths[0], ask)] == [f"{tmp_path}/a/late"]
 
 
 async def test_a_store_that_turns_in_circles_is_left(tmp_path: Path) -> None:

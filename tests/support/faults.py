@@ -105,7 +105,7 @@ class Before:
 
 
 class Apart:
-    """A policy that sends files that are renamed together one by one.
+    """A policy that sends what is renamed or listed together one by one.
 
     So those within, which count, stop or hinder single requests, see each of them.
     """
@@ -116,6 +116,8 @@ class Apart:
         async def apart(op: Op) -> Any:
             if op.name == "rename_many":
                 return await _together(call, renames_of(op))
+            if op.name == "list_many":
+                return [None] * op.size
             return await call(op)
 
         return apart

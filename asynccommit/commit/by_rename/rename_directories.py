@@ -11,11 +11,13 @@ published.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
+from typing import cast
 
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import Plan
@@ -24,8 +26,8 @@ from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.job.paths import above, leaves
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.tree import list_if_there, walk
+from asynccommit.stores.base import BatchStore, Info, Kind
+from asynccommit.stores.tree import Ask, ahead, list_all, list_if_there, walk
 
 WORTH = 2
 """Requests for each directory below which moving it saves nothing: it is listed again."""
@@ -37,7 +39,7 @@ _HELD = "held-"
 _REFUSED = (ExistsError, NotFoundError, RejectedError)  # an overlay renames files alone
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Tree:
     """One task's output for a missing directory.
 
@@ -52,8 +54,8 @@ class _Tree:
     source: str
     dest: str
     wanted: Set[str]
-    sources: Counter[str] = field(default_factory=Counter)
-    prints: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, int] = field(default_factory=dict)
+    prints: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
     def files(self) -> int:
@@ -82,15 +84,14 @@ async def carry(run: CommitContext, plan: Plan) -> None:
         return
     with run.meter.timed("job_stage_rename_directories", len(chosen)):
 
-        async def move(tree: _Tree) -> None:
-            if await _move(run, plan, tree):
-                plan.carried.update(tree.sources)
-                run.renamed += tree.files
-                cut = len(tree.source)
-                plan.came.update({tree.dest + path[cut:] for path in tree.sources})
-            run.meter.step()
+        async def move(trees: Sequence[_Tree]) -> None:
+            await _move(run, plan, trees)
+            for _ in trees:
+                run.meter.step()
 
-        await for_each(chosen, move, workers=run.workers)
+        most = max(1, run.store.traits.bulk_list)
+        batches = [chosen[start : start + most] for start in range(0, len(chosen), most)]
+        await for_each(batches, move, workers=run.workers)
     plan.make = _still_to_make(plan)
 
 
@@ -212,22 +213,61 @@ def _print(plan: Plan, path: str, size: int, etag: str | None) -> int:
     return fingerprint((path, size, etag if plan.loaded.etags else None))
 
 
-async def _move(run: CommitContext, plan: Plan, tree: _Tree) -> bool:
-    """Move a task's directory to its destination, if it is as planned."""
-    if run.layout.shared:
-        return await _is_as_planned(run, plan, tree, tree.source) and await _rename(
-            run, tree.source, tree.dest
-        )
-    place = _place(run, tree.source)
-    if not await _rename(run, tree.source, place):
-        return False
-    if await _is_as_planned(run, plan, tree, place) and await _rename(run, place, tree.dest):
-        return True
-    await _give_back(run, place, tree.source)
-    return False
+async def _move(run: CommitContext, plan: Plan, trees: Sequence[_Tree]) -> None:
+    """Move directories of tasks to their destinations.
+
+    Those that are not as planned, and those whose destination exists, stay with their tasks.
+    """
+    places, found = {tree: tree.source for tree in trees}, [*trees]
+    if not run.layout.shared:
+        places, found = {tree: _place(run, tree.source) for tree in trees}, list[_Tree]()
+        moves = {tree: (tree.source, place) for tree, place in places.items()}
+        await _rename(run, moves, found.append)
+    ask = await ahead(run.store, [places[tree] for tree in found])
+    fit = [tree for tree in found if await _is_as_planned(run, plan, tree, places[tree], ask)]
+    moves = {tree: (places[tree], tree.dest) for tree in fit}
+    await _rename(run, moves, partial(_mark, run, plan))
+    for tree in found:
+        if places[tree] != tree.source and plan.carried.isdisjoint(tree.sources):
+            await _give_back(run, places[tree], tree.source)
 
 
-async def _rename(run: CommitContext, source: str, dest: str) -> bool:
+def _mark(run: CommitContext, plan: Plan, tree: _Tree) -> None:
+    """Mark the files of a directory that has come to its destination."""
+    plan.carried.update(tree.sources)
+    run.renamed += tree.files
+    cut = len(tree.source)
+    plan.came.update({tree.dest + path[cut:] for path in tree.sources})
+
+
+async def _rename(
+    run: CommitContext,
+    moves: Mapping[_Tree, tuple[str, str]],
+    moved: Callable[[_Tree], object],
+) -> None:
+    """Rename directories, together if the store takes many.
+
+    Args:
+        run: the commit under way.
+        moves: source and destination of each.
+        moved: called for each that was renamed.
+    """
+    left = list(moves)
+    run.check_lease()
+    if len(left) > 1 and run.store.traits.bulk_list:
+        pairs = [(source, dest, None) for source, dest in moves.values()]
+        done, error = await cast(BatchStore, run.store).rename_many(pairs)
+        for tree in left[:done]:
+            moved(tree)
+        if error is not None and not isinstance(error, _REFUSED):
+            raise error
+        left = left[done + (error is not None) :]
+    for tree in left:
+        if await _rename_one(run, *moves[tree]):
+            moved(tree)
+
+
+async def _rename_one(run: CommitContext, source: str, dest: str) -> bool:
     run.check_lease()
     try:
         await run.store.rename(source, dest)
@@ -256,17 +296,32 @@ async def _give_back(run: CommitContext, place: str, source: str) -> None:
         raise
 
 
-async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree, place: str) -> bool:
-    """Return whether a task's directory has exactly the files that were read."""
-    counts, prints, cut = Counter[str](), Counter[str](), len(place)
+async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree, place: str, ask: Ask) -> bool:
+    """Return whether a task's directory has exactly the files that were read.
+
+    ``ask`` is what lists the directory itself, see ``ahead``.
+    """
+    counts, prints, cut = defaultdict[str, int](int), defaultdict[str, int](int), len(place)
+    inner: list[str] = []
+
+    def is_fit(info: Info) -> bool:
+        if info.is_dir and tree.dest + info.path[cut:] in tree.wanted:
+            return True
+        if info.kind is not Kind.FILE:
+            return False
+        source = tree.source + info.path[cut:]
+        parent = source.rpartition("/")[0]
+        counts[parent] += 1
+        prints[parent] ^= _print(plan, source, info.size, info.etag)
+        return True
+
     with suppress(NotFoundError):
-        async for info in walk(run.store, place):
-            if info.is_dir and tree.dest + info.path[cut:] in tree.wanted:
-                continue
-            if info.kind is not Kind.FILE:
+        for info in await list_all(run.store, place, ask):
+            if not is_fit(info):
                 return False
-            source = tree.source + info.path[cut:]
-            parent = source.rpartition("/")[0]
-            counts[parent] += 1
-            prints[parent] ^= _print(plan, source, info.size, info.etag)
+            if info.is_dir:
+                inner.append(info.path)
+        async for info in walk(run.store, *inner):
+            if not is_fit(info):
+                return False
     return (counts, prints) == (tree.sources, tree.prints)

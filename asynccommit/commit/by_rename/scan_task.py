@@ -9,9 +9,8 @@ from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import PreconditionError, RejectedError
-from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.tree import list_all
+from asynccommit.stores.tree import Ask, for_each_directory, list_all
 
 _MAX_DEPTH = 512
 
@@ -90,8 +89,8 @@ def _entry(run: CommitContext, base: str, info: Info) -> Entry:
 async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
     children: list[Info] = []
 
-    async def collect(directory: str) -> None:
-        listing = await list_all(run.store, directory)
+    async def collect(directory: str, ask: Ask) -> None:
+        listing = await list_all(run.store, directory, ask)
         refuse_held(run, listing)
         for info in listing:
             if info.kind is Kind.OTHER:
@@ -102,6 +101,6 @@ async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
                 )
             children.append(info)
 
-    await for_each(directories, collect, workers=run.workers)
+    await for_each_directory(run.store, directories, collect, workers=run.workers)
     children.sort(key=lambda info: info.path)
     return children

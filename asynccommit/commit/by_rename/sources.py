@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import cast
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests, identity
 from asynccommit.commit.context import CommitContext
@@ -13,8 +14,8 @@ from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.tree import pages, tree_pages
+from asynccommit.stores.base import BulkStore, Info, Kind
+from asynccommit.stores.tree import Ask, each_page
 
 _BATCH = 4_096
 _Told = Callable[[Entry], tuple[str, int] | tuple[str, int, str]]
@@ -84,6 +85,7 @@ async def gather(
     whole: bool = False,
     tree: bool = False,
     held: list[Info] | None = None,
+    ask: Ask | None = None,
 ) -> None:
     """Add the content of the directory ``path`` to ``found``.
 
@@ -97,11 +99,16 @@ async def gather(
         whole: compare etags as a file has them that was not renamed.
         tree: include everything below as well.
         held: receives entries that can be neither moved nor deleted for now.
+        ask: what lists the directory, see ``for_each_directory``.
     """
     lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
     try:
-        async for page in (tree_pages if tree else pages)(run.store, path):
-            files = [info for info in page if info.kind is Kind.FILE and info.modified >= since]
+        if ask is None:
+            ask = cast(BulkStore, run.store).list_tree if tree else run.store.list
+        async for page in each_page(ask, path):
+            files = [
+                info for info in page.entries if info.kind is Kind.FILE and info.modified >= since
+            ]
             files = list(await with_etags(run, files)) if etags is not False else files
             if held is not None:
                 held += [info for info in files if info.held]

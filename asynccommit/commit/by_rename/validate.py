@@ -13,6 +13,7 @@ from asynccommit.commit.spill import Entry
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
+from asynccommit.stores.tree import Ask, for_each_directory
 
 
 async def validate_output(run: CommitContext, plan: Plan) -> None:
@@ -34,12 +35,13 @@ async def validate_output(run: CommitContext, plan: Plan) -> None:
         # Where each etag is one more request, those of files that were there before are not asked.
         since = 0.0 if run.store.traits.whole_listings else await begun_at(run)
 
-        async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags, since=since)
+        async def look(path: str, ask: Ask) -> None:
+            await gather(run, path, found, loaded.etags, since=since, ask=ask)
             run.meter.step()
 
         try:
-            await for_each(sorted(loaded.parents), look, workers=run.workers)
+            places = sorted(loaded.parents)
+            await for_each_directory(run.store, places, look, workers=run.workers)
             lost = loaded.outcome.missing(found)
         finally:
             found.close()

@@ -7,6 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -25,7 +26,8 @@ _WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir", "mkdir_new
 _LISTINGS = 8  # long listings under way whose names are kept
 _LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
 _DIRECTORY_COST = 5  # ext4: 100 to 440 us for both, and some 40 us for a rename
-_WHILE = 0.05  # seconds from which on files are not renamed together any more
+_TOGETHER = 16
+_WHILE = 0.05  # seconds from which on requests are not made together any more
 
 
 class LocalStore:
@@ -52,7 +54,8 @@ class LocalStore:
         "local filesystem",
         file_etags=True,
         conditional_rename=False,
-        bulk_rename=16,
+        bulk_rename=_TOGETHER,
+        bulk_list=_TOGETHER,
         directory_cost=_DIRECTORY_COST,
         links=True,
         probes=True,
@@ -86,6 +89,10 @@ class LocalStore:
         else:
             self._keep(path, names)
         return page
+
+    async def list_many(self, paths: Sequence[str]) -> Sequence[Page | None]:
+        call = self._quick.submit(_list_many, granted(), paths)
+        return await _answer(self._quick, "list", call, paths[0])
 
     async def get(self, path: str, limit: int) -> bytes:
         return await _ask(self._quick, "get", files.get, path, limit)
@@ -224,6 +231,23 @@ def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: st
     if pins is not None:
         pins.went(source)
         pins.came(dest)
+
+
+def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | None]:
+    listed = files.page if grant is None else partial(_under, grant, "list", files.page)
+    found: list[Page | None] = []
+    entries, end = 0, perf_counter() + _WHILE
+    for path in paths:
+        try:
+            page, _ = listed(path, None, None)
+        except (StoreError, OSError, ValueError):  # raised when the path is asked for alone
+            found.append(None)
+            continue
+        found.append(None if page.token else page)
+        entries += len(page.entries)
+        if entries >= files.PAGE or perf_counter() > end:
+            break
+    return found + [None] * (len(paths) - len(found))
 
 
 def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:

@@ -25,7 +25,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("get_tagged", "list_tree", "delete_many", "rename_many", "probe", "quotas", "mkdir_new"),
+    *("get_tagged", "list_tree", "list_many", "delete_many", "rename_many"),
+    *("probe", "quotas", "mkdir_new"),
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
@@ -65,7 +66,9 @@ class Op:
     def path(self) -> str:
         """The path of the call; for several, the path of the first."""
         first: Any = self.args[0]
-        path: str = first if isinstance(first, str) else first[0][0]
+        while not isinstance(first, str):
+            first = first[0]
+        path: str = first
         return path
 
     @property
@@ -104,8 +107,9 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore``, ``QuotaStore``,
-    ``MultipartStore`` or ``StreamingStore`` where ``store`` is one.
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``BatchListStore``,
+    ``ProbingStore``, ``QuotaStore``, ``MultipartStore`` or ``StreamingStore`` where ``store`` is
+    one.
 
     Attributes:
         store: the store.
@@ -168,6 +172,12 @@ class Wrapped:
         """See ``Store.list_tree``."""
         page: Page = await self._call(Op("list_tree", (path, token), False, True))
         return page
+
+    async def list_many(self, paths: Sequence[str]) -> Sequence[Page | None]:
+        """See ``BatchListStore.list_many``."""
+        found: Sequence[Page | None]
+        found = await self._call(Op("list_many", (paths,), False, True))
+        return found
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         """See ``Store.delete_many``."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from asynccommit.errors import StoreError
+from asynccommit.stores.base import Page
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.request_series import RequestSeries
 from asynccommit.stores.policies.retry_budget import is_throttled
+
+_BULK = {"rename_many": "rename", "list_many": "list"}
 
 
 @dataclass(slots=True)
@@ -36,7 +39,7 @@ class Count:
 class Stats:
     """A policy that counts calls by method in ``counts``.
 
-    A bulk rename counts each file.
+    A bulk rename counts each file, and a bulk listing each directory that was listed.
 
     Two of them make a stack readable: ``asked`` outermost, with all waiting included, and ``sent``
     innermost, which are the requests that cost money.
@@ -77,7 +80,7 @@ class Stats:
         counts, clock = self.counts, self._clock
 
         async def counted(op: Op) -> Any:
-            if op.name == "rename_many":
+            if op.name in _BULK:
                 return await self._each(call, op)
             start = clock()
             count = counts[op.name]
@@ -101,11 +104,13 @@ class Stats:
         return counted
 
     async def _each(self, call: Call, op: Op) -> Any:
-        """Count each file of a ``rename_many`` with its share of the time."""
-        start, count = self._clock(), self.counts["rename"]
+        """Count each request of a call for many, with its share of the time."""
+        name = _BULK[op.name]
+        start, count = self._clock(), self.counts[name]
         done, failures = 0, 1
         try:
-            done, error = answer = await call(op)
+            answer = await call(op)
+            done, error = answer if name == "rename" else (_listed(answer), None)
             failures = error is not None
             count.waits += error is not None and is_throttled(error)
         finally:
@@ -115,5 +120,10 @@ class Stats:
             count.seconds += seconds
             count.longest = max(count.longest, seconds / max(1, tried))
             if self.series is not None:
-                self.series.note("rename", seconds / max(1, tried), tried)
+                self.series.note(name, seconds / max(1, tried), tried)
         return answer
+
+
+def _listed(pages: Sequence[Page | None]) -> int:
+    """Return the number of directories listed; others are asked for alone."""
+    return sum(page is not None for page in pages)

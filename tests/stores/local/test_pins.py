@@ -97,6 +97,18 @@ async def test_a_grant_that_ends_among_many_renames(store: LocalStore, tmp_path:
     assert tree(tmp_path) == ["a2", "a3", "a4", "b0", "b1"]
 
 
+async def test_directories_are_listed_from_their_pins(store: LocalStore, tmp_path: Path) -> None:
+    """A directory that has come to the place of a pinned one is not listed for it."""
+    attempt = job(tmp_path)
+    paths = [f"{attempt}/tasks", str(tmp_path)]
+    with await pinned(store, attempt):
+        attempt.rename(f"{attempt}-moved")
+        (attempt / "tasks").mkdir(parents=True)
+        found = await store.list_many(paths)
+    assert found[0] is not None
+    assert [info.path for info in found[0].entries] == [f"{attempt}/tasks/part-0"]
+
+
 async def test_a_request_that_waits_in_a_wrapper_asks_again(tmp_path: Path) -> None:
     """What was queued when the grant ended is not sent when its turn comes."""
     store, told = LocalStore(), list[BaseException]()

@@ -26,7 +26,7 @@ from asynccommit.errors import (
     StoreError,
     UnavailableError,
 )
-from asynccommit.stores.base import Kind
+from asynccommit.stores.base import Kind, Page
 from asynccommit.stores.filesystem_names import is_unlisted
 from asynccommit.stores.local import files, moves
 from asynccommit.stores.local.store import LocalStore
@@ -136,6 +136,32 @@ async def test_a_stale_checksum_goes_with_its_file(
     await change(store, root)
     assert not os.path.lexists(f"{root}/.f.crc")
     assert os.path.lexists(f"{root}/.other.crc")
+
+
+async def test_directories_of_a_page_are_listed_in_one_call(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails or has more pages is left to ``list``, and so is what follows a page's worth."""
+    monkeypatch.setattr(files, "PAGE", 4)
+    for name, count in {"a": 2, "b": 9, "c": 0, "d": 3, "e": 1}.items():
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            (tmp_path / name / str(number)).touch()
+    (tmp_path / "file").touch()
+    names = ["a", "gone", "file", "b", "c", "d"]
+    found = await store.list_many([f"{tmp_path}/{name}" for name in names])
+    assert [None if page is None else len(page.entries) for page in found] == [2, *[None] * 5]
+    found = await store.list_many([f"{tmp_path}/{name}" for name in ["a", "c", "d", "e"]])
+    assert [None if page is None else len(page.entries) for page in found] == [2, 0, 3, None]
+
+
+async def test_slow_listings_are_left_to_single_calls(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that waits for each listing, the others are asked for beside each other."""
+    monkeypatch.setattr("asynccommit.stores.local.store._WHILE", -1.0)
+    (tmp_path / "a").mkdir()
+    assert await store.list_many([f"{tmp_path}/a", f"{tmp_path}/a"]) == [Page(()), None]
 
 
 @pytest.mark.parametrize("how", ["rename", "rename_many", "put", "copy"])

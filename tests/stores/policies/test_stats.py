@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError, OutcomeUnknownError, ThrottledError, UnavailableError
+from asynccommit.stores.base import Page
 from asynccommit.stores.policies.funnel import Op
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Count, Stats
@@ -89,6 +90,18 @@ async def test_files_that_are_renamed_together_are_renames(clock: Clock) -> None
     stats = Stats("asked", clock=clock.time)
     await stats.around(answer)(Op("rename_many", (PAIRS,), True, False))
     assert stats.counts == {"rename": Count(n=3, failures=1, waits=1, seconds=6.0, longest=2.0)}
+
+
+async def test_directories_that_are_listed_together_are_listings(clock: Clock) -> None:
+    """Each page counts as a listing that took its share of the time; what is missing does not."""
+
+    async def answer(op: Op) -> Any:
+        clock.now += 6.0
+        return [Page(()), None, Page(())]
+
+    stats = Stats("asked", clock=clock.time)
+    await stats.around(answer)(Op("list_many", (["/a", "/b", "/c"],), False, True))
+    assert stats.counts == {"list": Count(n=2, seconds=6.0, longest=3.0)}
 
 
 async def test_renames_that_were_never_answered_are_one_failure(clock: Clock) -> None:
