@@ -138,6 +138,12 @@ def test_a_crash_at_every_write_to_hdfs(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "hdfs", [act])) == []
 
 
+@pytest.mark.parametrize("act", ACTS)
+def test_a_crash_between_directories_of_a_call(act: str) -> None:
+    """The same where several directories are moved in one call."""
+    assert run_virtual(points(DIRECTORIES, "batches", [act])) == []
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)

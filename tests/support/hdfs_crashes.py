@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
+from asynccommit.errors import StoreError
 from asynccommit.runtime.host import this_host
-from asynccommit.stores.base import Store
+from asynccommit.stores.base import Page, Store, Traits
 from asynccommit.stores.hdfs.store import HdfsStore
+from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Process
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
@@ -37,15 +40,15 @@ class HdfsWorld:
         self._ids = count()
 
     @classmethod
-    def new(cls, seed: int = 0, watch: Watch | None = None) -> HdfsWorld:
+    def new(cls, seed: int = 0, watch: Watch | None = None) -> Self:
         """Return an empty one."""
         return cls(HdfsNameNode(clock) if watch is None else WatchedNameNode(watch), seed)
 
-    def copy(self) -> HdfsWorld:
+    def copy(self) -> Self:
         """Return one with the same content, whose processes are the same."""
         namenode = copy.copy(self.namenode)
         namenode.root = _clone(namenode.root)
-        made = HdfsWorld(namenode, self.seed)
+        made = type(self)(namenode, self.seed)
         made.processes = dict(self.processes)
         made.telling = self.telling
         return made
@@ -82,6 +85,41 @@ class HdfsWorld:
     def tree(self) -> dict[str, Item]:
         """See ``World.tree``."""
         return dict(_items(self.namenode.root, ""))
+
+
+class BatchWorld(HdfsWorld):
+    """The same, with several directories in a call, as a local disk takes them."""
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``."""
+        return BatchHdfsStore(super().store(process))
+
+
+class BatchHdfsStore(Wrapped):
+    """HDFS with ``list_many``, whose listings fail one by one, and can be cut short.
+
+    Args:
+        store: of which it asks for each directory.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._traits = replace(store.traits, bulk_list=3)
+
+    @property
+    def traits(self) -> Traits:
+        """The capabilities of the store."""
+        return self._traits
+
+    async def list_many(self, paths: Sequence[str]) -> Sequence[Page | None]:
+        """See ``BatchListStore.list_many``."""
+        found: list[Page | None] = []
+        for path in paths[:-1]:
+            try:
+                found.append(await self.list(path))
+            except StoreError:
+                found.append(None)
+        return [*found, None]
 
 
 class WatchedNameNode(HdfsNameNode):

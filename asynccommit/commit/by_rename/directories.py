@@ -19,7 +19,10 @@ from asynccommit.errors import (
 )
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.tree import is_there, remove_directory
+
+_TRIES = 5
 
 
 async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
@@ -76,6 +79,7 @@ async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
     except OutcomeUnknownError:
         if not await _is_anothers(run, aside):
             raise
+        return not run.store.traits.conditional_rename and await _settle(run, aside, place)
     else:
         await _check_moved(run, aside, place)
         return True
@@ -94,6 +98,40 @@ async def _is_anothers(run: CommitContext, aside: Aside) -> bool:
         return not run.store.traits.same(there, aside.etag)
     except NotFoundError:
         return True
+
+
+async def _settle(run: CommitContext, aside: Aside, place: str) -> bool:
+    """Keep a request that may yet be executed from moving a later marker.
+
+    No etag guards the marker that this job will write. So a directory takes the place to which the
+    request would move it. Return whether the request was executed before, and moved what it should.
+    """
+    bar = f"{run.layout.job_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    await run.store.mkdir(bar)
+    for _ in range(_TRIES):
+        run.check_lease()
+        try:
+            await run.store.rename(bar, place)
+            return False
+        except NotFoundError:
+            await require_place(run)
+            raise
+        except ExistsError:
+            with suppress(ExistsError, PreconditionError):
+                await _check_moved(run, aside, place)
+                await run.store.delete(bar)
+                return True
+    raise OutcomeUnknownError("rename", aside.path, "other jobs replace it all the time")
+
+
+async def is_barred(run: CommitContext, aside: Aside, place: str) -> bool:
+    """Return whether ``place`` holds the directory that ``_settle`` made.
+
+    Raises ``NotFoundError`` if it holds nothing.
+    """
+    if aside.path != run.layout.success or run.store.traits.conditional_rename:
+        return False
+    return (await run.store.head(place)).is_dir
 
 
 async def _check_moved(run: CommitContext, aside: Aside, place: str) -> None:
@@ -116,6 +154,8 @@ async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
     An earlier owner may not have moved it, or only partly if the move takes two steps.
     """
     moved = await is_there(run.store, place)
+    if moved and await is_barred(run, aside, place):
+        return False
     if moved and run.store.traits.fences:
         await _check_moved(run, aside, place)
         return False

@@ -24,7 +24,13 @@ from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.job.paths import above, leaves
-from asynccommit.errors import ExistsError, NotFoundError, RejectedError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    RejectedError,
+    ThrottledError,
+    UnavailableError,
+)
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import BatchStore, Info, Kind
 from asynccommit.stores.tree import Ask, ahead, list_all, list_if_there, walk
@@ -36,6 +42,7 @@ _REQUESTS = 3
 LEAST = 100
 """Number of requests to save. Fewer renames, sent together, end before three requests in a row."""
 _HELD = "held-"
+_AGAIN = (ThrottledError, UnavailableError)  # waited for where a directory is asked for alone
 _REFUSED = (ExistsError, NotFoundError, RejectedError)  # an overlay renames files alone
 
 
@@ -259,9 +266,9 @@ async def _rename(
         done, error = await cast(BatchStore, run.store).rename_many(pairs)
         for tree in left[:done]:
             moved(tree)
-        if error is not None and not isinstance(error, _REFUSED):
+        if error is not None and not isinstance(error, (*_REFUSED, *_AGAIN)):
             raise error
-        left = left[done + (error is not None) :]
+        left = left[done + isinstance(error, _REFUSED) :]
     for tree in left:
         if await _rename_one(run, *moves[tree]):
             moved(tree)

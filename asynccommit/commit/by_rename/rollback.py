@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from asynccommit.commit.by_rename.checksum_files import restore_checksum
-from asynccommit.commit.by_rename.directories import make_all
+from asynccommit.commit.by_rename.directories import is_barred, make_all
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import (
     DISPLACED,
@@ -194,6 +194,8 @@ async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) 
     Raises ``NotFoundError`` if it was not moved aside.
     """
     etag = aside.etag
+    if await is_barred(run, aside, place):
+        raise NotFoundError("rename", place, "was never moved aside")
     if run.store.traits.content_etags or run.store.traits.file_etags:
         # It has another by now: for the rename, or because whoever has it open writes to it.
         etag = (await run.store.head(place)).etag

@@ -21,7 +21,7 @@ from asynccommit.commit.job.success import (
     read_success,
     summarise,
 )
-from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.success import (
     MAX_SUCCESS_BYTES,
     decode_success,
@@ -108,7 +108,7 @@ async def _keep_keys(run: CommitContext) -> None:
     try:
         data = await run.store.get(place, MAX_SUCCESS_BYTES)
         keys = keys_of(decode_success(data, place)) if data else []
-    except (NotFoundError, ManifestError):
+    except (NotFoundError, PreconditionError, ManifestError):
         return
     if keys:
         run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()
