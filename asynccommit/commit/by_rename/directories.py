@@ -108,20 +108,23 @@ async def _settle(run: CommitContext, aside: Aside, place: str) -> bool:
     """
     bar = f"{run.layout.job_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
     await run.store.mkdir(bar)
-    for _ in range(_TRIES):
-        run.check_lease()
-        try:
-            await run.store.rename(bar, place)
-            return False
-        except NotFoundError:
-            await require_place(run)
-            raise
-        except ExistsError:
-            with suppress(ExistsError, PreconditionError):
-                await _check_moved(run, aside, place)
-                await run.store.delete(bar)
-                return True
-    raise OutcomeUnknownError("rename", aside.path, "other jobs replace it all the time")
+    try:
+        for _ in range(_TRIES):
+            run.check_lease()
+            try:
+                await run.store.rename(bar, place)
+                return False
+            except NotFoundError:
+                await require_place(run)
+                raise
+            except ExistsError:
+                with suppress(ExistsError, PreconditionError):
+                    await _check_moved(run, aside, place)
+                    return True
+    finally:
+        with suppress(StoreError):
+            await run.store.delete(bar)
+    raise OutcomeUnknownError("rename", aside.path, "other jobs keep replacing it")
 
 
 async def is_barred(run: CommitContext, aside: Aside, place: str) -> bool:

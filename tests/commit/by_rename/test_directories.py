@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,11 +18,21 @@ from asynccommit.commit.by_rename.directories import make_all, move_aside
 from asynccommit.commit.by_rename.plan import Aside
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.paths import ancestors, leaves
-from asynccommit.errors import CommitError, LeaseLostError, PreconditionError, PreflightError
+from asynccommit.errors import (
+    CommitError,
+    DeniedError,
+    ExistsError,
+    LeaseLostError,
+    OutcomeUnknownError,
+    PreconditionError,
+    PreflightError,
+    StoreError,
+)
 from asynccommit.options.job import Mode
+from asynccommit.stores.policies.funnel import Call, Op
 from tests.support.commits import At, Dies, Lost, Site, changes, own
-from tests.support.faults import Faults
-from tests.support.jobs import committer, run_task, visible, write
+from tests.support.faults import Fault, Faults
+from tests.support.jobs import JOB, committer, left, run_task, visible, write
 
 NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
@@ -36,6 +49,69 @@ async def test_each_new_directory_is_made_once(tmp_path: Path) -> None:
 
     assert report.directories == 8
     assert sum(op.name == "mkdir" and "_temporary" not in op.path for op in faults.seen) == 8
+
+
+class Late:
+    """A policy by which a marker's move gets no response, and is executed after the next marker.
+
+    Another job moves that marker meanwhile.
+
+    Args:
+        success: the path of the marker.
+    """
+
+    def __init__(self, success: Path) -> None:
+        self.answer: StoreError | None = None
+        self._success = success
+        self._sent: Op | None = None
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def late(op: Op) -> Any:
+            if op.name == "rename" and op.path == str(self._success) and self._sent is None:
+                self._sent = Op("rename", op.args, True, False)  # without its etag
+                await asyncio.to_thread(self._success.rename, f"{self._success}-moved")
+                raise OutcomeUnknownError("rename", op.path, "no response came")
+            answer = await call(op)
+            if op.name == "rename" and op.args[1] == str(self._success):
+                assert self._sent is not None
+                try:
+                    await call(self._sent)
+                except StoreError as error:
+                    self.answer = error
+            return answer
+
+        return late
+
+
+async def test_a_late_request_does_not_move_the_new_marker(tmp_path: Path) -> None:
+    """Where a rename takes no etag, the place that it names is occupied before."""
+    write(tmp_path, {"_SUCCESS": ""})
+    late = Late(tmp_path / "_SUCCESS")
+    job = committer(tmp_path, late)
+    await job.setup_job()
+    await run_task(job, 0, {"part-0": "x"})
+    await job.commit_job()
+
+    assert isinstance(late.answer, ExistsError)
+    marker = json.loads((tmp_path / "_SUCCESS").read_bytes())
+    assert (marker["jobId"], left(tmp_path)) == (JOB, [])
+
+
+async def test_what_keeps_a_marker_does_not_come_back(tmp_path: Path) -> None:
+    """A rollback restores what was moved aside, and not what stands in its place."""
+    write(tmp_path, {"_SUCCESS": ""})
+    refused = Fault("rename", DeniedError, "/part-0")
+    job = committer(tmp_path, Late(tmp_path / "_SUCCESS"), Faults(refused))
+    await job.setup_job()
+    await run_task(job, 0, {"part-0": "x"})
+    with pytest.raises(CommitError):
+        await job.commit_job()
+    assert list(tmp_path.rglob("aside/in/_SUCCESS")), "a directory stands there"
+    await committer(tmp_path).rollback_job()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_SUCCESS-moved"]
 
 
 async def test_existing_directories_are_not_made_again(tmp_path: Path) -> None:
