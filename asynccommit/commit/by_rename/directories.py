@@ -23,6 +23,8 @@ from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.tree import is_there, remove_directory
 
 _TRIES = 5
+_REPLACED = (ExistsError, PreconditionError)
+"""Errors of moving a marker that another job has replaced; at the end ours replaces that one."""
 
 
 async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
@@ -81,8 +83,9 @@ async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
             raise
         return not run.store.traits.conditional_rename and await _settle(run, aside, place)
     else:
-        await _check_moved(run, aside, place)
-        return True
+        with suppress(*_REPLACED if aside.path == run.layout.success else ()):
+            await _check_moved(run, aside, place)
+            return True
     return False
 
 
@@ -118,7 +121,7 @@ async def _settle(run: CommitContext, aside: Aside, place: str) -> bool:
                 await require_place(run)
                 raise
             except ExistsError:
-                with suppress(ExistsError, PreconditionError):
+                with suppress(*_REPLACED):
                     await _check_moved(run, aside, place)
                     return True
     finally:
