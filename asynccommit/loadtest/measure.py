@@ -13,6 +13,7 @@ from asynccommit.loadtest.report import RequestTimes
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.retry_budget import is_throttled
+from asynccommit.stores.policies.stats import BULK, done_of
 
 _TOLD = 0.1  # seconds between two calls of on_request
 
@@ -43,7 +44,8 @@ class MethodTimes:
 class Timings:
     """A policy that keeps the time of each request, by method.
 
-    Each file of a ``rename_many`` counts as a ``rename`` with its share of the time.
+    Each file of a ``rename_many`` counts as a ``rename`` with its share of the time, and each page
+    of a ``list_many`` as a ``list``.
     """
 
     def __init__(self) -> None:
@@ -55,15 +57,14 @@ class Timings:
         clock = asyncio.get_running_loop().time
 
         async def timed(op: Op) -> Any:
-            together = op.name == "rename_many"
-            times, begin = methods["rename" if together else op.name], clock()
+            times, begin = methods[BULK.get(op.name, op.name)], clock()
             try:
                 answer = await call(op)
             except StoreError as error:
                 times.refused += is_throttled(error)
                 times.failed += not is_throttled(error)
                 raise
-            count = answer[0] if together else 1
+            count = done_of(op, answer) if op.name in BULK else 1
             if count:
                 times.seconds.extend([(clock() - begin) / count] * count)
             return answer
@@ -119,7 +120,7 @@ class RequestBudget:
     def _cost(self, op: Op) -> int:
         if op.name == "delete_many":  # each file counts, and the batch
             return op.size + (op.size > 1)
-        if op.name == "rename_many":
+        if op.name in ("rename_many", "list_many"):
             return op.size
         traits = self._store.traits
         # Where files imply their directories, both are asked for at the same time.

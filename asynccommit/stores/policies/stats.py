@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from asynccommit.errors import StoreError
-from asynccommit.stores.base import Page
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.request_series import RequestSeries
 from asynccommit.stores.policies.retry_budget import is_throttled
 
-_BULK = {"rename_many": "rename", "list_many": "list"}
+BULK = {"rename_many": "rename", "list_many": "list"}
+"""Calls for many, and the method that each of their requests counts as."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Stats:
         counts, clock = self.counts, self._clock
 
         async def counted(op: Op) -> Any:
-            if op.name in _BULK:
+            if op.name in BULK:
                 return await self._each(call, op)
             start = clock()
             count = counts[op.name]
@@ -105,12 +105,12 @@ class Stats:
 
     async def _each(self, call: Call, op: Op) -> Any:
         """Count each request of a call for many, with its share of the time."""
-        name = _BULK[op.name]
+        name = BULK[op.name]
         start, count = self._clock(), self.counts[name]
         done, failures = 0, 1
         try:
             answer = await call(op)
-            done, error = answer if name == "rename" else (_listed(answer), None)
+            done, error = done_of(op, answer), answer[1] if name == "rename" else None
             failures = error is not None
             count.waits += error is not None and is_throttled(error)
         finally:
@@ -124,6 +124,6 @@ class Stats:
         return answer
 
 
-def _listed(pages: Sequence[Page | None]) -> int:
-    """Return the number of directories listed; others are asked for alone."""
-    return sum(page is not None for page in pages)
+def done_of(op: Op, answer: Any) -> int:
+    """Return how many requests of a call for many were done."""
+    return answer[0] if op.name == "rename_many" else sum(page is not None for page in answer)
