@@ -93,8 +93,7 @@ async def carry(run: CommitContext, plan: Plan) -> None:
 
         async def move(trees: Sequence[_Tree]) -> None:
             await _move(run, plan, trees)
-            for _ in trees:
-                run.meter.step()
+            run.meter.step(len(trees))
 
         most = max(1, run.store.traits.bulk_list)
         batches = [chosen[start : start + most] for start in range(0, len(chosen), most)]

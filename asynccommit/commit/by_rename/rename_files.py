@@ -55,8 +55,7 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
             await swap_in(run, plan)
             await _Mover(run, plan, settled).move(_each(plan, staged=False))
         elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
-            for _ in range(loaded.files):  # each has come with its directory
-                run.meter.step()
+            run.meter.step(loaded.files)  # each has come with its directory
         else:
             await _Mover(run, plan, settled).move(loaded.spill.entries())
     run.meter.statistics.count("committer_files_committed", loaded.files)
