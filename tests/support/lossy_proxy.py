@@ -44,7 +44,8 @@ class LossyProxy:
             asyncio.ensure_future(self._answer(server[0], writer, doomed)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            with suppress(asyncio.CancelledError):  # asyncio's streams log the cancelled task
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for way in ways:
                 way.cancel()
