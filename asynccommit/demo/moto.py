@@ -23,6 +23,7 @@ from asynccommit.errors import UnsupportedError
 App = Callable[..., Iterable[bytes]]
 
 _REGION = "us-east-1"
+_QUEUE = 1024
 _NEEDS = {
     "'asynccommit[emulate,s3]'": ("aiohttp", "botocore", "google_crc32c", "httptools"),
     "'moto[server]>=5.1'": ("flask", "flask_cors", "moto"),
@@ -102,8 +103,11 @@ def application() -> App:
 
 def main() -> None:
     """Serve until the process is ended; the first output is the URL, as JSON."""
-    from werkzeug.serving import make_server
+    from werkzeug.serving import BaseWSGIServer, make_server
 
+    # Of 200 connections at once some would not fit into werkzeug's queue of 128, and the system
+    # tries to connect those again after a second.
+    BaseWSGIServer.request_queue_size = _QUEUE
     server = make_server("127.0.0.1", 0, application(), threaded=True)
     where = {"endpoint": f"http://127.0.0.1:{server.server_port}"}
     sys.stdout.write(f"{json.dumps(where, indent=1)}\n")
