@@ -59,7 +59,11 @@ async def _is_missed(run: CommitContext, error: BaseException) -> bool:
         return False
     if await directory_of(run).is_renamed(run):
         return True
-    return isinstance(error, NotFoundError) and await is_there(run.store, error.path)
+    if not isinstance(error, NotFoundError):
+        return False
+    # What a put has not found is the directory.
+    missed = error.path.rpartition("/")[0] if error.op == "put" else error.path
+    return await is_there(run.store, missed)
 
 
 async def finish_given_back(run: CommitContext, state: CommitState) -> None:
