@@ -61,7 +61,7 @@ async def _is_missed(run: CommitContext, error: BaseException) -> bool:
         return True
     if not isinstance(error, NotFoundError):
         return False
-    # What a put has not found is the directory.
+    # A put names the file to write, and fails so without the directory.
     missed = error.path.rpartition("/")[0] if error.op == "put" else error.path
     return await is_there(run.store, missed)
 

@@ -32,3 +32,16 @@ async def test_what_stopped_the_commit_is_told(tmp_path: Path) -> None:
     faults.rules.clear()
     assert (await job.resume_job()).files == 1
     assert (tmp_path / "out/d/f").read_text() == "x"
+
+
+async def test_an_outcome_that_found_no_directory(tmp_path: Path) -> None:
+    """The owner goes on once an abort that had the directory has given it back."""
+    faults = Faults(Fault("put", NotFoundError, "commit-outcome.json", times=1))
+    job = committer(tmp_path / "out", faults)
+    await job.setup_job()
+    await run_task(job, 0, {"d/f": "x"})
+    report = await job.commit_job()
+
+    assert faults.rules[0].struck == 1
+    assert (report.files, report.epoch) == (1, 2)
+    assert (tmp_path / "out/d/f").read_text() == "x"
