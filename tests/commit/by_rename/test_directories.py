@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -97,6 +97,54 @@ async def test_a_late_request_does_not_move_the_new_marker(tmp_path: Path) -> No
     assert isinstance(late.answer, ExistsError)
     marker = json.loads((tmp_path / "_SUCCESS").read_bytes())
     assert (marker["jobId"], left(tmp_path)) == (JOB, [])
+
+
+class Early:
+    """A policy by which a marker's move gets no response, and takes another job's marker.
+
+    Args:
+        success: the path of the marker.
+    """
+
+    def __init__(self, success: Path) -> None:
+        self._success = success
+        self._sent: Op | None = None
+        self.executed = 0
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def early(op: Op) -> Any:
+            if op.name == "rename" and op.path == str(self._success) and self._sent is None:
+                self._sent = Op("rename", op.args, True, False)  # without its etag
+                await asyncio.to_thread(self._success.write_text, "of another job")
+                raise OutcomeUnknownError("rename", op.path, "no response came")
+            sent = self._sent
+            if sent and not self.executed and op.name == "rename" and op.args[1] == sent.args[1]:
+                self.executed += 1
+                await call(sent)
+            return await call(op)
+
+        return early
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_marker_of_another_job_that_was_taken_is_put_back(
+    tmp_path: Path, fails: bool
+) -> None:
+    """It stays until the marker of this job replaces it, and so after a commit that failed."""
+    write(tmp_path, {"_SUCCESS": ""})
+    early = Early(tmp_path / "_SUCCESS")
+    faults = Faults(Fault("rename", DeniedError, "/part-0")) if fails else Faults()
+    job = committer(tmp_path, early, faults)
+    await job.setup_job()
+    await run_task(job, 0, {"part-0": "x"})
+    with pytest.raises(CommitError) if fails else nullcontext():
+        await job.commit_job()
+
+    assert early.executed == 1
+    text = (tmp_path / "_SUCCESS").read_text()
+    assert text == "of another job" if fails else json.loads(text)["jobId"] == JOB
 
 
 async def test_what_keeps_a_marker_does_not_come_back(tmp_path: Path) -> None:
