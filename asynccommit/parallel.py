@@ -184,7 +184,6 @@ class JobArguments:
 
         Raises ``CommitError``, and what ``write`` raises.
         """
-
         with self.open(url) as job, job.task(0) as task:
             write(task, job.job_id)
         return job.report

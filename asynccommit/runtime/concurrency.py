@@ -16,6 +16,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Sequence,
     Sized,
 )
 from typing import Any, Generic, TypeVar
@@ -70,6 +71,11 @@ async def for_each(
     if on_revert is not None:
         await run.undo(run.done, on_revert, workers)
     raise _first_of(run.errors)
+
+
+def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the items in order, up to ``size`` at a time."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 async def together(*calls: Callable[[], Awaitable[object]]) -> None:

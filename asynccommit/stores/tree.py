@@ -20,7 +20,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import batches, for_each
 from asynccommit.stores.base import BatchListStore, BulkStore, Info, Kind, Page, Store
 
 Ask = Callable[[str, str | None], Awaitable[Page]]
@@ -30,11 +30,6 @@ Ask = Callable[[str, str | None], Awaitable[Page]]
 def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     """Yield the direct children of the directory ``path``, a page at a time."""
     return _entries(store.list, path)
-
-
-def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
-    """Yield the pages of a listing of ``path``, with their ``stale`` paths."""
-    return each_page(store.list, path)
 
 
 def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
@@ -48,7 +43,7 @@ async def _entries(ask: Ask, path: str) -> AsyncIterator[tuple[Info, ...]]:
 
 
 async def each_page(ask: Ask, path: str) -> AsyncIterator[Page]:
-    """Yield the pages of a listing of ``path`` by ``ask``."""
+    """Yield the pages of a listing of ``path`` by ``ask``, with their ``stale`` paths."""
     page = await ask(path, None)
     yield page
     while (token := page.token) is not None:
@@ -119,8 +114,7 @@ async def for_each_directory(
         for path in batch:
             await work(path, ask)
 
-    batches = [paths[start : start + most] for start in range(0, len(paths), most)]
-    await for_each(batches, some, workers=workers)
+    await for_each(batches(paths, most), some, workers=workers)
 
 
 async def list_if_there(store: Store, path: str) -> list[Info]:
@@ -226,7 +220,7 @@ async def remove_below(
     return found
 
 
-async def remove_files(store: Store, entries: list[Info]) -> None:
+async def remove_files(store: Store, entries: Sequence[Info]) -> None:
     """Delete files of a ``BulkStore`` if their etags match.
 
     Missing files are fine.

@@ -92,7 +92,7 @@ async def test_walk_lists_wide_and_deep_trees(store: LocalStore, tmp_path: Path)
 
 
 async def test_directories_are_listed_together(store: LocalStore, tmp_path: Path) -> None:
-    """What has one page comes with one request; what has more, or is missing, alone."""
+    """Directories of one page come in one call; longer and missing ones are listed alone."""
     counted = Stats("sent")
     wrapped = Wrapped(store, counted, seen := Faults())
     for name, count in (("one", 1), ("none", 0), ("many", 7)):

@@ -99,7 +99,7 @@ class BatchHdfsStore(Wrapped):
     """HDFS with ``list_many``, whose listings fail one by one, and can be cut short.
 
     Args:
-        store: of which it asks for each directory.
+        store: lists each directory.
     """
 
     def __init__(self, store: Store) -> None:

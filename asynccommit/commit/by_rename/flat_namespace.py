@@ -21,7 +21,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES, is_blank
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import batches, for_each
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import (
     is_there,
@@ -137,9 +137,8 @@ async def _delete_words(run: CommitContext, record: Info | None, words: list[Inf
 
 
 async def _delete_files(run: CommitContext, files: list[Info]) -> None:
-    most = run.store.traits.bulk_delete
-    batches = [files[start : start + most] for start in range(0, len(files), most)]
-    await for_each(batches, lambda batch: remove_files(run.store, batch), workers=run.workers)
+    some = batches(files, run.store.traits.bulk_delete)
+    await for_each(some, lambda batch: remove_files(run.store, batch), workers=run.workers)
 
 
 async def _require_record(run: CommitContext, record: Info | None) -> None:

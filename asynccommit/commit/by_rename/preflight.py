@@ -32,7 +32,7 @@ from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import both, for_each, together
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import checksum_of, file_of
-from asynccommit.stores.tree import whole_pages
+from asynccommit.stores.tree import each_page
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ async def _behind(run: CommitContext, info: Info) -> Info:
 async def _look(run: CommitContext, path: str, survey: _DestinationSurvey) -> None:
     """Find needed directories in ``path``, and files if files go there."""
     try:
-        async for page in whole_pages(run.store, path):
+        async for page in each_page(run.store.list, path):
             survey.there.add(path)
             names = [sidecar.rpartition("/")[2] for sidecar in page.stale]
             survey.stale.update(f"{path}/{file_of(name)}" for name in names)

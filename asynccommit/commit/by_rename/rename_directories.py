@@ -31,7 +31,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import batches, for_each
 from asynccommit.stores.base import BatchStore, Info, Kind
 from asynccommit.stores.tree import Ask, ahead, list_all, list_if_there, walk
 
@@ -96,8 +96,7 @@ async def carry(run: CommitContext, plan: Plan) -> None:
             run.meter.step(len(trees))
 
         most = max(1, run.store.traits.bulk_list)
-        batches = [chosen[start : start + most] for start in range(0, len(chosen), most)]
-        await for_each(batches, move, workers=run.workers)
+        await for_each(batches(chosen, most), move, workers=run.workers)
     plan.make = _still_to_make(plan)
 
 

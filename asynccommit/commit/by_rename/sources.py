@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import cast
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests, identity
@@ -12,7 +13,7 @@ from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry, in_batches
-from asynccommit.errors import NotFoundError, PreconditionError, StoreError
+from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import BulkStore, Info, Kind
 from asynccommit.stores.tree import Ask, each_page
@@ -102,9 +103,8 @@ async def gather(
         ask: what lists the directory, see ``for_each_directory``.
     """
     lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
-    try:
-        if ask is None:
-            ask = cast(BulkStore, run.store).list_tree if tree else run.store.list
+    ask = ask or (cast(BulkStore, run.store).list_tree if tree else run.store.list)
+    with suppress(NotFoundError, PreconditionError):
         async for page in each_page(ask, path):
             files = [
                 info for info in page.entries if info.kind is Kind.FILE and info.modified >= since
@@ -121,8 +121,3 @@ async def gather(
                 found.add([(info.path, info.size, info.etag) for info in files])
             if etags is not True:
                 found.add([(info.path, info.size) for info in files])
-    except NotFoundError:
-        return
-    except StoreError as error:
-        if not isinstance(error, PreconditionError):
-            raise

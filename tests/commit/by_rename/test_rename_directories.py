@@ -83,7 +83,7 @@ async def test_directories_of_one_file_are_moved_on_a_local_disk(tmp_path: Path)
 
 
 class Together:
-    """A policy that keeps the size of calls for many, and acts before the first of them.
+    """A policy that keeps the size of calls for many, and acts before those that name a task.
 
     Args:
         act: what is done.

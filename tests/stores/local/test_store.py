@@ -141,18 +141,20 @@ async def test_a_stale_checksum_goes_with_its_file(
 async def test_directories_of_a_page_are_listed_in_one_call(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What fails or has more pages is left to ``list``, and so is what follows a page's worth."""
+    """Directories that fail, have more pages or follow a full page are left to ``list``."""
     monkeypatch.setattr(files, "PAGE", 4)
     for name, count in {"a": 2, "b": 9, "c": 0, "d": 3, "e": 1}.items():
         (tmp_path / name).mkdir()
         for number in range(count):
             (tmp_path / name / str(number)).touch()
     (tmp_path / "file").touch()
-    names = ["a", "gone", "file", "b", "c", "d"]
-    found = await store.list_many([f"{tmp_path}/{name}" for name in names])
-    assert [None if page is None else len(page.entries) for page in found] == [2, *[None] * 5]
-    found = await store.list_many([f"{tmp_path}/{name}" for name in ["a", "c", "d", "e"]])
-    assert [None if page is None else len(page.entries) for page in found] == [2, 0, 3, None]
+
+    async def counts(*names: str) -> list[int | None]:
+        found = await store.list_many([f"{tmp_path}/{name}" for name in names])
+        return [None if page is None else len(page.entries) for page in found]
+
+    assert await counts("a", "gone", "file", "b", "c", "d") == [2, *[None] * 5]
+    assert await counts("a", "c", "d", "e") == [2, 0, 3, None]
 
 
 async def test_slow_listings_are_left_to_single_calls(
