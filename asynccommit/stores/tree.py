@@ -43,7 +43,7 @@ async def _entries(ask: Ask, path: str) -> AsyncIterator[tuple[Info, ...]]:
 
 
 async def each_page(ask: Ask, path: str) -> AsyncIterator[Page]:
-    """Yield the pages of a listing of ``path`` by ``ask``, with their ``stale`` paths."""
+    """Yield the pages of ``path`` by ``ask``, with their ``stale`` paths."""
     page = await ask(path, None)
     yield page
     while (token := page.token) is not None:

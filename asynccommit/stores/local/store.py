@@ -234,7 +234,7 @@ def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: st
 
 
 def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | None]:
-    """Implement ``list_many`` in a thread, for a page's worth of entries at most."""
+    """List directories in a thread, up to a page's worth of entries."""
     listed = files.page if grant is None else partial(_under, grant, "list", files.page)
     found: list[Page | None] = []
     entries, end = 0, perf_counter() + _WHILE
