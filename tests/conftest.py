@@ -37,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     part = config.getoption("part")
     selection.set_part(part)
     settings.load_profile(part)
+    # With it, no test would see output that a command forgets to flush.
+    os.environ.pop("PYTHONUNBUFFERED", None)
     for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
         os.environ.setdefault(variable, SHORT_LIVED)
     _hear_interrupts()

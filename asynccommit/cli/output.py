@@ -28,7 +28,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NoReturn, TextIO
@@ -247,10 +247,12 @@ def _show(shown: RenderableType, stream: TextIO) -> None:
 def usage_error(text: str) -> int:
     """Say as JSON that the command line cannot be read; return the exit code."""
     value = {"error": "usage", "message": plain(text), "exit_code": int(Exit.USAGE)}
-    _write_json(value)
+    with suppress(BrokenPipeError):  # whoever read standard output has gone
+        _write_json(value)
     return int(Exit.USAGE)
 
 
 def _write_json(value: Mapping[str, Any]) -> None:
     versioned = {**value, "schema_version": SCHEMA_VERSION}
     sys.stdout.write(json.dumps(versioned, indent=2) + "\n")
+    sys.stdout.flush()  # a program may wait for it while the command goes on
