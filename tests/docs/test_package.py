@@ -77,3 +77,13 @@ def test_spark_extra_brings_pandas_and_pyarrow() -> None:
 
     assert "asynccommit[datasource]" in extras["spark"]
     assert {re.split(r"[<>=]", need)[0] for need in extras["datasource"]} == {"pandas", "pyarrow"}
+
+
+def test_spark_extra_brings_no_pandas_of_which_pyspark_warns() -> None:
+    """PySpark 4.3 does not support pandas 3; users of the other extras may have it."""
+    extras = PROJECT["optional-dependencies"]
+    locked = (ROOT / "requirements/dev.txt").read_text("utf-8")
+
+    assert "pandas<3" in extras["spark"]
+    assert "pandas>=2.2" in extras["datasource"]
+    assert re.findall(r"^pandas==(\d+)", locked, re.MULTILINE) == ["2"]

@@ -17,9 +17,8 @@ if importlib.util.find_spec("pyspark") is None:
     collect_ignore_glob = ["test_[!bu]*.py"]  # all but those of bridge and undo need it
 
 HERE = Path(__file__).parent
-# Of other hands: PySpark and Py4J leave sockets to the collector, and Spark 4 speaks of pandas 3.
+# Of other hands: PySpark and Py4J leave sockets to the collector.
 THIRD_PARTY = (
-    "ignore:PySpark does not yet fully support pandas:FutureWarning",
     "ignore:distutils Version classes are deprecated:DeprecationWarning",
     "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning",
     "ignore:unclosed <socket:ResourceWarning",

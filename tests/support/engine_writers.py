@@ -66,7 +66,8 @@ def by_pandas(table: Any, url: Any, **given: Any) -> JobReport:
     """Write by pandas, a partition a task."""
     by = given.pop("by", None)
     frame = table.to_pandas()
-    groups: Any = frame.groupby(by, dropna=False) if by else [((), frame)]
+    # iter(): pandas 2 cannot count groups of which one is null.
+    groups: Any = iter(frame.groupby(by, dropna=False)) if by else [((), frame)]
 
     def write(task: Any, group: Any) -> None:
         values, rows = group
