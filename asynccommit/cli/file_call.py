@@ -17,6 +17,7 @@ from asynccommit.cli.output import Output
 from asynccommit.cli.signals import resumable
 from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.engine.listing import list_tree
+from asynccommit.engine.paths import is_within
 from asynccommit.engine.renames import find
 from asynccommit.engine.report import BulkProgress
 from asynccommit.errors import NotFoundError, OptionError
@@ -129,18 +130,25 @@ def fixed_part(place: Address) -> str:
     return "/".join(parts[:first]) or "/"
 
 
-async def matching(store: Wrapped, place: Address) -> AsyncIterator[Info]:
+async def matching(store: Wrapped, place: Address, but: str | None = None) -> AsyncIterator[Info]:
     """Yield the files that match a pattern; ``*`` matches ``/`` as well.
+
+    Args:
+        store: the store.
+        place: the pattern.
+        but: a directory whose files are left out.
 
     Raises ``NotFoundError`` if there is none.
     """
     found = False
     async for info in list_tree(store, fixed_part(place)):
-        if not info.is_dir and fnmatchcase(info.path, place.path):
+        left_out = info.is_dir or (but is not None and is_within(info.path, but))
+        if not left_out and fnmatchcase(info.path, place.path):
             found = True
             yield info
     if not found:
-        raise NotFoundError("list", place.path, "no file matches")
+        outside = "" if but is None else f" outside of {but}"
+        raise NotFoundError("list", place.path, f"no file{outside} matches")
 
 
 async def is_literal(store: Wrapped, place: Address) -> bool:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from asynccommit.engine.deletes import delete_files, delete_tree
     from asynccommit.engine.directories import make_directories
     from asynccommit.engine.listing import list_tree
-    from asynccommit.engine.renames import FileRename, rename_files
+    from asynccommit.engine.pairs import FileRename
+    from asynccommit.engine.renames import rename_files
     from asynccommit.engine.report import BulkError, BulkProgress, BulkReport, Failure
     from asynccommit.engine.settling import resume, undo
     from asynccommit.engine.trees import move_tree
@@ -22,7 +23,8 @@ else:
             "deletes": ["delete_files", "delete_tree"],
             "directories": ["make_directories"],
             "listing": ["list_tree"],
-            "renames": ["FileRename", "rename_files"],
+            "pairs": ["FileRename"],
+            "renames": ["rename_files"],
             "report": ["BulkError", "BulkProgress", "BulkReport", "Failure"],
             "settling": ["resume", "undo"],
             "trees": ["move_tree"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import AsyncIterable, Iterable, Sequence
+from typing import cast
 
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.engine.copies import copy_and_delete
@@ -16,38 +16,16 @@ from asynccommit.engine.journaled import (
     refuse_unjournaled,
 )
 from asynccommit.engine.operation import BulkOperation, OnError
-from asynccommit.engine.paths import checked_path
+from asynccommit.engine.pairs import FileRename, Pairs, map_each, read_pairs
 from asynccommit.engine.report import BulkReport, OnProgress
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
-    OptionError,
     StoreError,
     UnsupportedError,
 )
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import BatchStore, Info, Store
-
-
-class FileRename(NamedTuple):
-    """One file to rename.
-
-    Attributes:
-        source: absolute path of the file.
-        dest: its new absolute path.
-        etag: the etag that the file must have, as listings show it; ``None`` for any.
-        size: its size in bytes, for the report; 0 if unknown.
-    """
-
-    source: str
-    dest: str
-    etag: str | None = None
-    size: int = 0
-
-
-T = TypeVar("T")
-Pairs = Iterable[Sequence[Any]] | AsyncIterable[Sequence[Any]]
-"""Each is a ``FileRename``, or a tuple ``(source, dest)`` or ``(source, dest, etag)``."""
 
 
 async def rename_files(
@@ -70,10 +48,12 @@ async def rename_files(
     call finishes what an earlier one has left. Pairs have no order: none may end where another
     begins.
 
+    All pairs are read before the first rename, so that a listing does not show what was moved.
+    Those of an iterable other than a sequence go to an unnamed temporary file when they are many.
+
     Args:
         store: the store, as ``asynccommit.open_store`` opens it.
-        pairs: ``(source, dest)``, ``(source, dest, etag)`` or ``FileRename``, from any
-            iterable, which is read as the work goes on.
+        pairs: ``(source, dest)``, ``(source, dest, etag)`` or ``FileRename``, from any iterable.
         replace: replace files at the destinations; by default such a pair fails. A second pair
             with the same destination fails anyway; about 60 bytes a pair are kept to know it.
         copy: where the store cannot rename (S3), copy each file and delete its source.
@@ -89,25 +69,27 @@ async def rename_files(
         host: with a journal, clock, ids and names; the real ones by default.
 
     Raises:
-        OptionError: the first pair is invalid; nothing was done.
+        OptionError: a pair is invalid, or ends where another begins; nothing was done.
         UnsupportedError: the store cannot rename, and ``copy`` is false.
         PreflightError: the journal exists; nothing was done.
-        BulkError: a file could not be renamed and ``on_error`` is ``stop``, or a later pair is
-            invalid; its ``report`` says what was done.
+        BulkError: a file could not be renamed and ``on_error`` is ``stop``; its ``report`` says
+            what was done.
     """
     check_renames(store, copy=copy)
     operation = BulkOperation(
         "rename_files", store, on_error=on_error, dry_run=dry_run, on_progress=on_progress
     )
-    if journal is not None and not dry_run:
+    journal = None if dry_run else journal
+    if journal is not None:
         refuse_unjournaled(store, copy=copy, on_error=on_error)
-        async with begun(operation, journal, lease, host, replace=replace) as move:
-            await move_listed(move, map_each(pairs, lambda pair: _entry(_read(pair))))
-            return await carry_out(move)
-    if isinstance(pairs, Sequence):
-        operation.total = len(pairs)
-    await Mover(operation, replace=replace).move(map_each(pairs, _read))
-    return operation.result()
+    async with read_pairs(pairs) as known:
+        if journal is not None:
+            async with begun(operation, journal, lease, host, replace=replace) as move:
+                await move_listed(move, map_each(known.entries(), _entry))
+                return await carry_out(move)
+        operation.total = known.count
+        await Mover(operation, replace=replace).move(known.entries())
+        return operation.result()
 
 
 def check_renames(store: Store, *, copy: bool) -> None:
@@ -121,34 +103,6 @@ def check_renames(store: Store, *, copy: bool) -> None:
 
 def _entry(file: FileRename) -> Entry:
     return Entry(file.source, file.dest, file.size, file.etag)
-
-
-def _read(pair: Sequence[Any]) -> FileRename:
-    try:
-        entry = pair if isinstance(pair, FileRename) else FileRename(*pair)
-    except TypeError:
-        text = f"expected (source, dest) or (source, dest, etag), not {repr(pair)[:200]}"
-        raise OptionError(text) from None
-    entry = entry._replace(source=checked_path(entry.source), dest=checked_path(entry.dest))
-    if entry.source == entry.dest:
-        raise OptionError(f"{entry.source}: source and destination are the same")
-    return entry
-
-
-def map_each(
-    items: Iterable[Any] | AsyncIterable[Any], read: Callable[[Any], T]
-) -> Iterable[T] | AsyncIterable[T]:
-    """Return ``items`` with ``read`` applied to each, of the same kind."""
-    if isinstance(items, AsyncIterable):
-        return _map_async(items, read)
-    if isinstance(items, Sequence):
-        return [read(item) for item in items]
-    return map(read, items)
-
-
-async def _map_async(items: AsyncIterable[Any], read: Callable[[Any], T]) -> AsyncIterator[T]:
-    async for item in items:
-        yield read(item)
 
 
 class Mover:

@@ -20,8 +20,9 @@ from asynccommit.engine.journaled import (
 )
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.operation import BulkOperation, OnError
+from asynccommit.engine.pairs import FileRename
 from asynccommit.engine.paths import checked_path, is_within
-from asynccommit.engine.renames import FileRename, Mover, check_renames, find
+from asynccommit.engine.renames import Mover, check_renames, find
 from asynccommit.engine.report import BulkReport, OnProgress
 from asynccommit.errors import (
     ExistsError,

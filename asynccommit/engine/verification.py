@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from asynccommit.commit.spill import in_batches
 from asynccommit.engine.operation import BulkOperation
+from asynccommit.engine.pairs import map_each
 from asynccommit.engine.paths import checked_path, parent_of
-from asynccommit.engine.renames import find, map_each
+from asynccommit.engine.renames import find
 from asynccommit.engine.report import NAMED, OnProgress
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.runtime.concurrency import for_each

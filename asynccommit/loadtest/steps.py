@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from asynccommit.api import Job
 from asynccommit.engine.deletes import delete_files
 from asynccommit.engine.operation import workers_of
-from asynccommit.engine.renames import FileRename, rename_files
+from asynccommit.engine.pairs import FileRename
+from asynccommit.engine.renames import rename_files
 from asynccommit.engine.verification import verify
 from asynccommit.errors import CommitError
 from asynccommit.loadtest.measure import RequestBudget

@@ -132,6 +132,35 @@ def test_patterns_and_lists_select_files(
         assert _said(capsys, *args)[0] == 5
 
 
+@pytest.mark.parametrize("more", [(), ("--replace",), ("--journal",)])
+def test_a_pattern_moves_each_file_once(
+    command: Command, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """A destination below the pattern's directory is left out; the command again finds no file."""
+    names = [f"d/{i}.csv" for i in range(300)]
+    _write(tmp_path, *names, "d/archive/old.csv", "d/sub/0.csv")
+    args = ("mv", f"{tmp_path}/d/*.csv", f"{tmp_path}/d/archive/")
+    journal = [str(tmp_path / "journal")] * ("--journal" in more)
+
+    told = command.json(*args, *more, *journal)
+
+    assert (told["code"], told["done"]) == (0, 301)
+    archived = {f"d/archive/{name[2:]}" for name in [*names, "d/sub/0.csv"]}
+    assert _names(tmp_path) - {"journal"} == archived | {"d/archive/old.csv"}
+    assert (tmp_path / "d/archive/0.csv").read_text() == "d/0.csv"
+    assert command(*args) == 5
+    assert "outside of" in command.err
+
+
+def test_a_pattern_does_not_move_into_itself(command: Command, tmp_path: Path) -> None:
+    """A file that would land where the pattern finds it again is refused with nothing moved."""
+    _write(tmp_path, "d/sub/a.csv", "d/sub/sub/b.csv")
+
+    assert command("mv", f"{tmp_path}/d/sub/*.csv", tmp_path / "d") == 2
+    assert "--from-file" in command.err
+    assert _names(tmp_path) == {"d/sub/a.csv", "d/sub/sub/b.csv"}
+
+
 def test_rm_deletes_directories_only_if_asked(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from asynccommit import NotFoundError, OptionError, UnsupportedError
 from asynccommit.engine import BulkError, BulkProgress, FileRename, delete_files, rename_files
+from asynccommit.stores.tree import list_if_there
 from asynccommit.testing import Fault
 from tests.engine.conftest import KINDS, RENAMING, Place, on
 
@@ -21,6 +24,15 @@ on_adls = pytest.mark.parametrize("place", ["adls"], indirect=True)
 
 def _pairs(place: Place) -> list[tuple[str, str]]:
     return [(place(name), place(f"out/new/{name[3:]}")) for name in FILES]
+
+
+def _later(pairs: Sequence[tuple[str, str]]) -> AsyncIterator[tuple[str, str]]:
+    async def each() -> AsyncIterator[tuple[str, str]]:
+        for pair in pairs:
+            await asyncio.sleep(0)
+            yield pair
+
+    return each()
 
 
 @every_kind
@@ -114,13 +126,7 @@ async def test_refused_requests_are_sent_again(place: Place) -> None:
 @on_disk
 async def test_pairs_come_from_any_iterable(place: Place) -> None:
     """A list, a generator and an asynchronous generator give the same result."""
-
-    async def later() -> AsyncIterator[tuple[str, str]]:
-        for pair in _pairs(place):
-            await asyncio.sleep(0)
-            yield pair
-
-    for pairs in (_pairs(place), iter(_pairs(place)), later()):
+    for pairs in (_pairs(place), iter(_pairs(place)), _later(_pairs(place))):
         await place.write(FILES)
         report = await rename_files(place.store, pairs, replace=True)
         assert report.done == 40
@@ -145,16 +151,53 @@ async def test_errors_stop_or_are_collected(place: Place) -> None:
 
 @on_disk
 async def test_an_invalid_pair_is_refused(place: Place) -> None:
-    """A list with an invalid pair changes nothing; a later one ends the work with a report."""
+    """Pairs of which one is invalid change nothing, whatever they come from."""
     await place.write({"in/a": "a"})
     good = (place("in/a"), place("out/a"))
     for bad in [("relative", "/x"), ("/x", "/x"), ("/x/../y", "/z"), ("/x",), ("/x", "/a\0")]:
         with pytest.raises(OptionError):
             await rename_files(place.store, [good, bad])
+        with pytest.raises(OptionError):
+            await rename_files(place.store, iter([good, bad]))
     assert await place.files() == {"in/a": "a"}
 
-    with pytest.raises(BulkError, match="source and destination are the same"):
-        await rename_files(place.store, iter([("/x", "/x")]))
+
+@every_kind
+@pytest.mark.parametrize("replace", [False, True])
+async def test_a_listing_does_not_see_what_its_move_has_made(place: Place, replace: bool) -> None:
+    """A directory that is listed while its files go below it: each file is moved once."""
+    await place.write({f"d/f{i}": str(i) for i in range(40)} | {"d/z/old": "old"})
+    moved: list[str] = []
+
+    async def listed() -> AsyncIterator[tuple[str, str]]:
+        for folder in ("d", "d/z"):  # as a walk does, the inner directory after the outer
+            for info in sorted(await list_if_there(place.store, place(folder))):
+                if not info.is_dir:
+                    moved.append(info.path)
+                    yield info.path, place(f"d/z/{info.path[len(place('d/')) :]}")
+
+    report = await rename_files(place.store, listed(), replace=replace, copy=place.kind == "s3")
+
+    expected = {f"d/z/f{i}": str(i) for i in range(40)} | {"d/z/z/old": "old"}
+    assert await place.files() == expected
+    assert (report.done, len(moved)) == (41, 41)
+
+
+@every_kind
+async def test_no_pair_ends_where_another_begins(place: Place) -> None:
+    """Such pairs are refused with nothing moved or replaced, from a list or a generator."""
+    files = {"a": "a", "b": "b", "c": "c"}
+    await place.write(files)
+    chains = [[("a", "b"), ("b", "d")], [("b", "d"), ("a", "b")], [("a", "b"), ("b", "a")]]
+    ways: list[dict[str, Any]] = [{"copy": True}]
+    ways += [{"journal": place("journal")}] * (place.kind != "s3")
+
+    for chain, how in itertools.product(chains, ways):
+        pairs = [(place("c"), place("e")), *[(place(one), place(two)) for one, two in chain]]
+        for given in (pairs, iter(pairs), _later(pairs)):
+            with pytest.raises(OptionError, match="in two steps"):
+                await rename_files(place.store, given, replace=True, **how)
+    assert await place.files() == files
 
 
 @every_renaming_kind

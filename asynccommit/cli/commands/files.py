@@ -35,7 +35,9 @@ from asynccommit.cli.output import Exit, Output
 from asynccommit.engine.deletes import delete_files, delete_tree
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.operation import OnError
-from asynccommit.engine.renames import FileRename, rename_files
+from asynccommit.engine.pairs import FileRename
+from asynccommit.engine.paths import is_within
+from asynccommit.engine.renames import rename_files
 from asynccommit.engine.report import BulkError, BulkReport
 from asynccommit.engine.trees import move_tree
 from asynccommit.engine.verification import Expected, VerifyReport
@@ -322,10 +324,21 @@ async def _listed(call: FileCall, name: str, dest: str) -> AsyncIterator[FileRen
 
 
 async def _matched(store: Wrapped, call: FileCall, dest: str) -> AsyncIterator[FileRename]:
+    """Yield the renames of what matches a pattern.
+
+    What is below the destination stays, so that the same command can be run again.
+    """
     top = fixed_part(call.place)
     skip = len(top.rstrip("/")) + 1
-    async for info in matching(store, call.place):
-        yield FileRename(info.path, below(dest, info.path[skip:]), info.etag, info.size)
+    inner = dest if is_within(dest, top) else None
+    async for info in matching(store, call.place, inner):
+        goal = below(dest, info.path[skip:])
+        if inner is None and is_within(goal, top):
+            raise OptionError(
+                f"{info.path} would go to {goal}, where the same command would move it again: "
+                f"move {top} without a pattern, or its files with --from-file"
+            )
+        yield FileRename(info.path, goal, info.etag, info.size)
 
 
 async def _expected(call: FileCall, name: str) -> AsyncIterator[Expected]:
