@@ -53,8 +53,8 @@ def configure(
 ) -> T:
     """Have this package commit what Spark writes, and return ``target``.
 
-    A builder gets it before its session starts; ``getOrCreate`` does the rest. A running session is
-    changed at once, and only that session::
+    A builder's ``getOrCreate`` configures the session that it returns, whatever has started Spark.
+    A running session is changed at once, and only that session. Writes of all threads count::
 
         spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
         df.write.partitionBy("day").parquet("/data/flights")
@@ -67,8 +67,9 @@ def configure(
             and whose renames are atomic; it works through the JVM. By default that, and all that
             have a store.
         stores: schemes whose Hadoop client Spark's tasks need, as ``["abfs"]`` or ``["s3a"]``: a
-            builder gets the Maven packages in the version of its Hadoop, and a running session
-            without them is an error that names them.
+            builder that starts Spark gets the Maven packages in the version of its Hadoop. Where a
+            JVM runs already, as under spark-submit, a session without them is an error that names
+            the flags to start Spark with.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.
@@ -81,7 +82,8 @@ def configure(
 
     Raises:
         UnsupportedError: there is no PySpark or no Java, this is Spark Connect, or a running
-            session has no client for one of ``stores``.
+            session has no client for one of ``stores``. For a builder the last is raised by
+            ``getOrCreate``.
         OptionError: an argument is not one of the above.
     """
     if find_spec("pyspark") is None:

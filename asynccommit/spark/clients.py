@@ -17,6 +17,8 @@ from asynccommit.spark.jars import Spark
 
 PACKAGES = "spark.jars.packages"
 EXCLUDES = "spark.jars.excludes"
+CLIENT_KEYS: Mapping[str, str] = {PACKAGES: "--packages", EXCLUDES: "--exclude-packages"}
+"""Setting -> the flag of spark-submit for it."""
 S3A_SDKS: Mapping[str, str] = {"3.5.0": "2.35.4"}
 """Version of Hadoop -> version of Amazon's SDK that its client was built with."""
 SDK = "software.amazon.awssdk"
@@ -66,6 +68,17 @@ def client_settings(
     }
 
 
+def check_schemes(stores: Sequence[str]) -> None:
+    """Refuse schemes without a known client.
+
+    Raises ``OptionError``.
+    """
+    for scheme in stores:
+        if scheme not in CLIENTS:
+            known = ", ".join(CLIENTS)
+            raise OptionError(f"stores has {scheme!r}: expected some of {known}")
+
+
 def hadoop_beside(spark: Spark) -> str:
     """Return the version of Hadoop among Spark's jars.
 
@@ -93,14 +106,18 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
     """
     conf = session._jsparkSession.sessionState().newHadoopConf()
     version = str(session._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
-    settings = client_settings(stores, version, {})
+    context = session.sparkContext.getConf()
+    before = {key: context.get(key, "") for key in CLIENT_KEYS}
+    settings = client_settings(stores, version, before)
     missing = [each for each in stores if conf.getClassByNameOrNull(CLIENTS[each].kind) is None]
     if missing:
+        flags = " ".join(f"{CLIENT_KEYS[key]} {value}" for key, value in settings.items())
         lines = "; ".join(f"{key} {value}" for key, value in settings.items())
         raise UnsupportedError(
-            f"this session has no client of Hadoop for {', '.join(missing)}, and a running session "
-            f"cannot load one: set {lines} before it starts, or use "
-            f"configure(SparkSession.builder, stores={list(stores)})"
+            f"this session has no client of Hadoop for {', '.join(missing)}, and a JVM that runs "
+            f"cannot load one: start Spark with {flags} (spark-submit, pyspark or "
+            f"PYSPARK_SUBMIT_ARGS), with {lines} in spark-defaults.conf, or, in a program that "
+            f"starts its own, by configure(SparkSession.builder, stores={list(stores)})"
         )
 
 
@@ -108,10 +125,8 @@ def _packages(stores: Sequence[str], hadoop: str) -> tuple[Sequence[str], Sequen
     """Return the coordinates of packages to load, and of those to leave out."""
     wanted: list[str] = []
     excluded: list[str] = []
+    check_schemes(stores)
     for scheme in stores:
-        if scheme not in CLIENTS:
-            known = ", ".join(CLIENTS)
-            raise OptionError(f"stores has {scheme!r}: expected some of {known}")
         wanted.append(f"{CLIENTS[scheme].artifact}:{hadoop}")
         if scheme == "s3a" and hadoop in S3A_SDKS:
             wanted += [f"{SDK}:{part}:{S3A_SDKS[hadoop]}" for part in SDK_PARTS]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 import warnings
 import weakref
@@ -16,11 +18,17 @@ from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import Options, OptionWarning, bare
 from asynccommit.spark.bridge import BRIDGE, OWN_KEYS, options_of
 from asynccommit.spark.callback import leave
-from asynccommit.spark.clients import client_settings, hadoop_beside, require_clients
+from asynccommit.spark.clients import (
+    CLIENT_KEYS,
+    check_schemes,
+    client_settings,
+    hadoop_beside,
+    require_clients,
+)
 from asynccommit.spark.hadoop_store.opening import register_files
-from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
+from asynccommit.spark.jars import installed_spark
+from asynccommit.spark.loading import PROTOCOL, is_loadable, load_jar
 
-PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
 CALLBACK = "asynccommit.spark.callback"
 PYTHON = "asynccommit.spark.python"
 PYTHON_PATH = "asynccommit.spark.python.path"
@@ -61,21 +69,20 @@ _waiting: MutableMapping[Any, Any] = weakref.WeakKeyDictionary()
 def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
     """Set the options that a session needs, and let ``getOrCreate`` attach it."""
     _refuse_connect_builder(builder)
-    spark = installed_spark()
-    if stores:
-        for key, value in client_settings(stores, hadoop_beside(spark), builder._options).items():
+    check_schemes(stores)
+    if not _jvm_runs():
+        spark = installed_spark()
+        before = {k: builder._options.get(k) or default_setting(k) for k in CLIENT_KEYS}
+        for key, value in client_settings(stores, hadoop_beside(spark), before).items():
             builder.config(key, value)
-    jar = compiled_jar(spark)
-    jars = builder._options.get("spark.jars") or default_setting("spark.jars")
-    if jar not in jars.split(","):
-        builder.config("spark.jars", ",".join(filter(None, (jars, jar))))
-    settings = {_CLASS_KEY: PROTOCOL, **conf}
-    for key, value in settings.items():
+    for key, value in conf.items():
         builder.config(key if key.startswith("spark.") else f"spark.hadoop.{key}", value)
     if hasattr(builder, _MARK):
-        getattr(builder, _MARK).update(conf)
+        settings, wanted = getattr(builder, _MARK)
+        settings.update(conf)
+        wanted.extend(stores)
         return
-    setattr(builder, _MARK, dict(conf))
+    setattr(builder, _MARK, (dict(conf), list(stores)))
     kind: Any = type(builder)
     unused = weakref.finalize(builder, _warn_of_unused)
     unused.atexit = False
@@ -86,8 +93,10 @@ def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str]
         def getOrCreate(self) -> Any:  # noqa: N802  PySpark's name
             unused.detach()
             _waiting.pop(self, None)
+            makes_context = not _context_runs()
             session = super().getOrCreate()
-            attach(session, getattr(self, _MARK))
+            settings, wanted = getattr(self, _MARK)
+            attach(session, settings, wanted, inherited=makes_context)
             return session
 
     # A function in the object itself would keep the object alive, and hide that it was discarded.
@@ -130,23 +139,44 @@ def _is_configured(session: Any) -> bool:
     return False
 
 
-def attach(session: Any, conf: Mapping[str, str], stores: Sequence[str] = ()) -> None:
+def _jvm_runs() -> bool:
+    """Return whether Spark's JVM runs, whose class path is settled then."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _context_runs() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
+def attach(
+    session: Any, conf: Mapping[str, str], stores: Sequence[str] = (), *, inherited: bool = False
+) -> None:
     """Make a running session commit through this package.
+
+    Args:
+        session: a classic session.
+        conf: settings of the session.
+        stores: schemes that it must have a client for.
+        inherited: whether sessions that ``newSession`` makes of it do the same.
 
     Raises ``UnsupportedError`` if it cannot, or if it has no client for one of ``stores``.
     """
     require_classic(session)
     if stores:
         require_clients(session, stores)
-    if not _has_protocol(session):
-        jar = compiled_jar(running_spark(session))
-        session.sql(f"ADD JAR '{jar}'")
+    load_jar(session)
     before = session.__dict__.setdefault(_BEFORE, {})
     for name, value in {**conf, _CLASS_KEY: PROTOCOL}.items():
         key = name.removeprefix("spark.hadoop.")
         found = session.conf.get(key, None)
         before.setdefault(key, None if found == value else found)
         session.conf.set(key, value)
+    if inherited:  # set now, as Spark checks the class when it makes the first session
+        session.sparkContext._jsc.sc().conf().set(_CLASS_KEY, PROTOCOL)
     register(session)
     _watch_new_sessions(session)
 
@@ -162,7 +192,7 @@ def is_active(session: Any) -> bool:
         return False
     properties = session._jvm.java.lang.System.getProperties()
     left = properties.get(CALLBACK) is not None
-    return left and session.conf.get(_CLASS_KEY, None) == PROTOCOL
+    return left and session.conf.get(_CLASS_KEY, None) == PROTOCOL and is_loadable(session)
 
 
 def detach(session: Any) -> None:
@@ -255,18 +285,6 @@ def _is_default(conf: Any, key: str) -> bool:
     return last.endswith("-default.xml") or last == "Set by Spark to default values"
 
 
-def _has_protocol(session: Any) -> bool:
-    from py4j.protocol import Py4JJavaError
-
-    lang = session._jvm.java.lang
-    loader = lang.Thread.currentThread().getContextClassLoader()
-    try:
-        lang.Class.forName(PROTOCOL, False, loader)
-    except Py4JJavaError:
-        return False
-    return True
-
-
 def require_classic(session: Any) -> None:
     """Refuse a session of Spark Connect, and what has no JVM.
 
@@ -301,19 +319,27 @@ def _connect_error() -> UnsupportedError:
 
 
 def default_setting(wanted: str) -> str:
-    """Return a setting of spark-defaults.conf.
+    """Return a setting that spark-submit reads from a file, or nothing.
 
-    A builder's value would replace it.
+    A builder's value would replace it. The file is that of ``--properties-file`` in
+    PYSPARK_SUBMIT_ARGS, otherwise spark-defaults.conf.
     """
+    for line in _properties().splitlines():
+        key, *value = re.split(r"\s*[=:\s]\s*", line.strip(), maxsplit=1)
+        if key == wanted and value:
+            return value[0]
+    return ""
+
+
+def _properties() -> str:
     from pyspark.find_spark_home import _find_spark_home
 
+    given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
+    path = os.path.join(folder, "spark-defaults.conf")
+    if "--properties-file" in given[:-1]:
+        path = given[given.index("--properties-file") + 1]
     try:
-        lines = Path(folder, "spark-defaults.conf").read_text("utf-8").splitlines()
+        return Path(path).read_text("utf-8")
     except OSError:
         return ""
-    for line in lines:
-        key, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if key == wanted:
-            return value.strip()
-    return ""

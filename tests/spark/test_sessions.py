@@ -35,7 +35,11 @@ class Builder:
 def attached(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return what sessions are attached, without attaching any."""
     seen: list[Any] = []
-    monkeypatch.setattr(sessions, "attach", lambda session, conf: seen.append((session, conf)))
+
+    def attach(session: Any, conf: Any, stores: Any, *, inherited: bool) -> None:
+        seen.append((session, conf))
+
+    monkeypatch.setattr(sessions, "attach", attach)
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE"):
         monkeypatch.delenv(name, raising=False)
     return seen
@@ -43,40 +47,33 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.jvm
 def test_builder_is_returned_and_prepared(attached: list[Any]) -> None:
-    """The class and the jar are set, and the session is attached when it exists."""
-    builder = Builder()
-    assert configure(builder) is builder
+    """The session is attached when it exists, once, however often ``configure`` is called."""
+    builder = Builder(**{"spark.jars": "a.jar,b.jar"})
+    assert configure(configure(builder)) is builder
     session = builder.getOrCreate()
 
-    assert builder._options["spark.sql.sources.commitProtocolClass"] == sessions.PROTOCOL
-    assert builder._options["spark.jars"].endswith(".jar")
     assert [found for found, _ in attached] == [session]
+    assert builder._options["spark.jars"] == "a.jar,b.jar"
+    assert "spark.sql.sources.commitProtocolClass" not in builder._options
 
 
 @pytest.mark.jvm
-def test_builder_keeps_the_users_jars(attached: list[Any]) -> None:
-    """Ours is added once, however often ``configure`` is called."""
-    builder = Builder(**{"spark.jars": "a.jar,b.jar"})
-    configure(configure(builder))
-    builder.getOrCreate()
-
-    jars = builder._options["spark.jars"].split(",")
-    assert jars[:2] == ["a.jar", "b.jar"]
-    assert len(jars) == 3
-    assert len(attached) == 1
-
-
-@pytest.mark.jvm
-def test_builder_keeps_the_jars_of_the_defaults_file(
-    attached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("line", ["{} {}", "{}={}", "{} : {}", "  {}\t{}"])
+@pytest.mark.parametrize("place", ["folder", "arguments"])
+def test_builder_keeps_the_packages_of_the_defaults_file(
+    attached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, place: str
 ) -> None:
-    """A builder's ``spark.jars`` would hide the one of spark-defaults.conf."""
-    (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   /x/mine.jar\n")
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    builder = configure(Builder())
+    """A builder's ``spark.jars.packages`` would hide the one of the file that Spark reads."""
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(f"# mine\n{line.format('spark.jars.packages', 'a:b:1')}\nspark.x y\n")
+    if place == "folder":
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    else:
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {file} pyspark-shell")
+    builder = configure(Builder(), stores=["abfs"])
     builder.getOrCreate()
 
-    assert builder._options["spark.jars"].startswith("/x/mine.jar,")
+    assert builder._options["spark.jars.packages"].startswith("a:b:1,org.apache.hadoop:")
 
 
 @pytest.mark.jvm
@@ -160,7 +157,7 @@ def test_progress_goes_to_the_callback(
 
 @pytest.mark.spark
 def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
-    """``unconfigure`` restores what ``configure`` changed.
+    """A running session commits in each thread until ``unconfigure`` restores what it had.
 
     ``newSession`` without it warns, and so does another builder's session before it.
     """
@@ -168,6 +165,8 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
         tmp_path,
         """
         import warnings
+        from concurrent.futures import ThreadPoolExecutor
+        from pyspark import InheritableThread
         from asynccommit.spark import is_active, unconfigure
 
         key = "mapreduce.manifest.committer.validate.output"
@@ -183,6 +182,24 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
         print("before", is_active(spark))
         configure(spark, conf={key: "true", "asynccommit.rate": 9})
         print("configured", is_active(spark), spark.conf.get(key))
+        with ThreadPoolExecutor(10) as pool:
+            frame = spark.range(4).repartition(2)
+            tables = [str(scratch / f"pool-{n}") for n in range(10)]
+            print("pool", len(list(pool.map(frame.write.parquet, tables))), len(reports()))
+
+        def stream():
+            rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+            write = rows.writeStream.trigger(once=True).foreachBatch(batch)
+            write.option("checkpointLocation", str(scratch / "checkpoint")).start()
+            spark.streams.active[0].awaitTermination()
+
+        def batch(frame, number):
+            frame.write.parquet(str(scratch / "batches"))
+
+        thread = InheritableThread(target=stream)
+        thread.start()
+        thread.join()
+        print("stream", spark.read.parquet(str(scratch / "batches")).count(), len(reports()))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             other = spark.newSession()
@@ -200,16 +217,21 @@ def test_session_is_active_until_it_is_unconfigured(tmp_path: Path) -> None:
         "passed by [('OptionWarning', '<string>')]",
         "before False",
         "configured True true",
+        "pool 10 10",
+        "stream 5 11",
         "other False ['OptionWarning']",
         "after False True",
-        "reports 1",
+        "reports 12",
     ]
 
 
 @pytest.mark.spark
 @pytest.mark.full
 def test_running_session_without_a_client(tmp_path: Path) -> None:
-    """The error names the packages, and the session stays as it was."""
+    """The error has the flags and settings that load one, and the session stays as it was.
+
+    So it is for a builder where Spark runs already.
+    """
     done = run_script(
         tmp_path,
         """
@@ -217,22 +239,27 @@ def test_running_session_without_a_client(tmp_path: Path) -> None:
         from asynccommit.spark import is_active
 
         spark = builder(scratch).getOrCreate()
-        try:
-            configure(spark, stores=["abfs"])
-        except UnsupportedError as error:
-            print(error)
+        for call in (
+            lambda: configure(spark, stores=["abfs"]),
+            lambda: configure(builder(scratch), stores=["abfs"]).getOrCreate(),
+        ):
+            try:
+                call()
+            except UnsupportedError as error:
+                print(error)
         print(is_active(spark))
         spark.stop()
         """,
     )
 
     assert done.returncode == 0, done.stderr
-    error, active = done.stdout.splitlines()
+    error, same, active = done.stdout.splitlines()
     assert "no client of Hadoop for abfs" in error
-    assert re.search(
-        r"spark\.jars\.packages org\.apache\.hadoop:hadoop-azure:\d+\.\d+\.\d+ ", error
-    )
+    azure = r"org\.apache\.hadoop:hadoop-azure:\d+\.\d+\.\d+ "
+    assert re.search(rf"start Spark with --packages {azure}", error)
+    assert re.search(rf"spark\.jars\.packages {azure}", error)
     assert "configure(SparkSession.builder, stores=['abfs'])" in error
+    assert same == error
     assert active == "False"
 
 
@@ -253,6 +280,40 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UnsupportedError, match=r"pip install 'asynccommit\[spark\]'"):
         configure(Builder())
     assert importlib.util.find_spec("pyspark") is not None
+
+
+@pytest.mark.full
+@pytest.mark.spark
+def test_builder_of_a_program_with_several_contexts(tmp_path: Path) -> None:
+    """A context that was there first is taken; a builder is used again after it has stopped.
+
+    Sessions that ``newSession`` makes inherit only if the builder has made the context.
+    """
+    done = run_script(
+        tmp_path,
+        """
+        import warnings
+        from pyspark import SparkConf, SparkContext
+        from asynccommit.spark import is_active
+
+        warnings.simplefilter("ignore")
+        kept = configure(builder(scratch))
+        SparkContext(conf=SparkConf().setAll([*kept._options.items()]))
+        for turn in range(3):
+            spark = kept.getOrCreate()
+            assert kept.getOrCreate() is spark
+            spark.range(4).write.mode("append").parquet(str(scratch / "t"))
+            new = spark.newSession()
+            print(is_active(spark), is_active(new), len(reports()))
+            print(spark._jsc.sc().listJars().size())
+            spark.stop()
+        """,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "True False 1", "1", "True True 2", "1", "True True 3", "1",
+    ]  # fmt: skip
 
 
 @pytest.mark.full
