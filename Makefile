@@ -18,11 +18,11 @@ SITE_STAMP := $(SITE_VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all witness bench docs \
-	lint format lock man clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all test-field \
+	witness bench docs lint format lock man clean setup java
 
 help:  ## list the targets
-	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(STAMP)  ## kill a driver in its commit, once with Spark's committer, once with ours
 	$(BIN)/asynccommit demo local $(ARGS)
@@ -52,6 +52,9 @@ test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
 test-all: java $(STAMP)  ## run every test, as before a release, and the fast suites of `make witness`
 	$(BIN)/python -m tests.support.run all
 	$(BIN)/python -m tests.witness --fast
+
+test-field: java $(STAMP)  ## start Spark in each way there is, of five versions; ARGS="submit 4.0" for some
+	$(BIN)/python -m tests.field $(ARGS)
 
 witness: java $(STAMP)  ## run the test suites of other projects against the emulators; ARGS="adlfs" for some
 	$(BIN)/python -m tests.witness $(ARGS)

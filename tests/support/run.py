@@ -26,6 +26,7 @@ JVM_GROUPS = {
     "with Spark": (
         "tests/demo",
         "tests/docs",
+        "tests/field",
         "tests/spark",
         "tests/test_engine_tables.py",
         "tests/walk",

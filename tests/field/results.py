@@ -1,0 +1,133 @@
+"""The file of results, and the page of the documentation that is made from it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.field.cells import CELLS, CLUSTER, LOCAL, ON_ALL_LINES, Cell
+from tests.field.environments import LINES, NEWEST
+from tests.field.starts import STARTS
+from tests.support.snippets import ROOT
+
+RECORDED = Path(__file__).with_name("results.json")
+PAGE = ROOT / "docs/spark-starts.md"
+_TESTED = ("asynccommit", "README.md", "tests/field", ":!tests/field/results.json")
+CHANGED = "+changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of a cell.
+
+    Attributes:
+        outcome: ``yes`` or ``no``.
+        commit: the commit that last changed the package, README or the cells.
+        date: the day, as ``2026-11-26``.
+        seconds: how long it took.
+    """
+
+    outcome: str
+    commit: str
+    date: str
+    seconds: int
+
+
+def read_results(path: Path) -> dict[str, Result]:
+    """Return the results of a file by the names of their cells."""
+    if not path.is_file():
+        return {}
+    return {name: Result(**it) for name, it in json.loads(path.read_text("utf-8")).items()}
+
+
+def write_results(path: Path, results: Mapping[str, Result]) -> None:
+    """Write a line for each cell, sorted."""
+    lines = [f'"{name}": {json.dumps(asdict(results[name]))}' for name in sorted(results)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+def commit() -> str:
+    """Return the commit that is tested; it says if the files differ from it."""
+    last = _git("log", "-1", "--format=%h", "--abbrev=9", "--", *_TESTED)
+    return last + CHANGED if _git("status", "--porcelain", "--", *_TESTED) else last
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """Return the page of the documentation."""
+    return "\n".join(_page(results))
+
+
+def _page(results: Mapping[str, Result]) -> Iterator[str]:
+    yield _TEXT.format(newest=NEWEST, releases=", ".join(LINES.values()))
+    yield from tables(results)
+    yield ""
+    for (made, date), names in sorted(_runs(results).items()):
+        yield f"{len(names)} cells ran at commit `{made}` on {date}."
+    yield ""
+
+
+def _runs(results: Mapping[str, Result]) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, result in results.items():
+        found.setdefault((result.commit, result.date), []).append(name)
+    return found
+
+
+def tables(results: Mapping[str, Result]) -> Iterator[str]:
+    """Yield the lines of the two tables: every start on the newest line, and some on all."""
+    masters = [f"`{LOCAL}`", f"`{CLUSTER}`"]
+    yield from _heading([f"Start, with Spark {NEWEST}", *masters])
+    for start in STARTS:
+        cells = [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER)]
+        yield _row(start, cells, results)
+    yield ""
+    yield from _heading([f"Start, with `{LOCAL}`", *LINES])
+    for start in ON_ALL_LINES:
+        yield _row(start, [Cell(start, line, LOCAL) for line in LINES], results)
+
+
+def _heading(names: list[str]) -> Iterator[str]:
+    yield f"| {' | '.join(names)} |"
+    yield f"|{'---|' * len(names)}"
+
+
+def _row(start: str, cells: list[Cell], results: Mapping[str, Result]) -> str:
+    return f"| {' | '.join([STARTS[start].text, *(_said(results.get(_.name)) for _ in cells)])} |"
+
+
+def _said(result: Result | None) -> str:
+    return f"{result.outcome}, {result.seconds} s" if result else "has not run"
+
+
+def latest(recorded: Mapping[str, Result], own: Mapping[str, Result]) -> dict[str, Result]:
+    """Return the results of the table's cells; this machine's own are newer than the recorded."""
+    both = {**recorded, **own}
+    return {cell.name: both[cell.name] for cell in CELLS if cell.name in both}
+
+
+_TEXT = """\
+# Starts of Spark
+
+This page is made from the results of `make test-field`, which starts an application for each cell.
+The application is README's first example, word for word unless the start says otherwise. Then it
+writes from ten threads of a pool, from a thread that inherits its properties, and from the batches
+of a streaming query that another thread has started. The rows are read back with pyarrow, each job
+must have a report, and a jar of the user's must be loadable in the driver and in the tasks.
+
+The versions are {releases}. Each line has an environment of its own, in which this package is
+installed; Spark {newest} runs in the environment of `make setup`.
+
+Each application makes what it is given: the jar, the Maven package in a local repository, the
+module of `--py-files` with a zip of this package, and the archive, which is a virtual environment
+packed with `tar`. The shell gets `PYSPARK_DRIVER_PYTHON_OPTS=-i`, without which Python reads a pipe
+as a script that has no session. The store of `stores=["abfs"]` is the emulator of this package.
+"""
