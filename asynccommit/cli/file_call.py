@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -16,11 +16,13 @@ from asynccommit.cli.arguments import absolute, store_options
 from asynccommit.cli.output import Output
 from asynccommit.cli.signals import resumable
 from asynccommit.commit.meter import OnProgress, Progress
+from asynccommit.commit.spill import Rows
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.paths import is_within
 from asynccommit.engine.renames import find
 from asynccommit.engine.report import BulkProgress
 from asynccommit.errors import NotFoundError, OptionError
+from asynccommit.inspect.job_files import OpenJobs, job_directory_of
 from asynccommit.inspect.progress import console_progress
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.base import Info
@@ -72,6 +74,10 @@ class FileCall:
         shown = console_progress(quiet=self.output.quiet or not progress)
         with resumable(advice), shown as on_progress:
             return submit(self._run(step, on_progress))
+
+    def open_jobs(self, store: Wrapped, *, force: bool) -> OpenJobs:
+        """Return what refuses files of jobs that have not ended."""
+        return OpenJobs(store, self.place, self.storage, force=force)
 
     async def _run(
         self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], on_progress: OnProgress
@@ -130,25 +136,45 @@ def fixed_part(place: Address) -> str:
     return "/".join(parts[:first]) or "/"
 
 
-async def matching(store: Wrapped, place: Address, but: str | None = None) -> AsyncIterator[Info]:
+async def matching(
+    store: Wrapped, place: Address, *, but: str | None = None, jobs: OpenJobs | None = None
+) -> AsyncIterator[Info]:
     """Yield the files that match a pattern; ``*`` matches ``/`` as well.
+
+    Files in directories of jobs match only if the pattern names such a directory.
 
     Args:
         store: the store.
         place: the pattern.
         but: a directory whose files are left out.
+        jobs: refuses directories of jobs that have not ended, after the last file.
 
-    Raises ``NotFoundError`` if there is none.
+    Raises ``NotFoundError`` if there is none, and ``JobFilesError``.
     """
-    found = False
-    async for info in list_tree(store, fixed_part(place)):
+    top, found, met = fixed_part(place), False, set[str]()
+    named = job_directory_of(place.path) is not None
+    async for info in list_tree(store, top):
+        if (directory := job_directory_of(info.path)) is not None:
+            met.add(directory)
         left_out = info.is_dir or (but is not None and is_within(info.path, but))
+        left_out = left_out or (directory is not None and not named)
         if not left_out and fnmatchcase(info.path, place.path):
             found = True
             yield info
     if not found:
         outside = "" if but is None else f" outside of {but}"
         raise NotFoundError("list", place.path, f"no file{outside} matches")
+    if jobs is not None:
+        await jobs.refuse_all({top} if job_directory_of(top) is not None else met)
+
+
+@asynccontextmanager
+async def gathered(paths: AsyncIterable[str]) -> AsyncIterator[AsyncIterator[str]]:
+    """Read all paths before the first is used, so that any may be refused."""
+    with Rows(tuple[str]) as rows:
+        async for path in paths:
+            await rows.append([(path,)])
+        yield (path async for (path,) in rows.each())
 
 
 async def is_literal(store: Wrapped, place: Address) -> bool:

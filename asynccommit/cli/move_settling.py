@@ -39,7 +39,11 @@ Undo = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="With --resume or --undo: do not wait for a dead owner's lease."),
+    typer.Option(
+        "--force",
+        help="Move files of unfinished jobs, too; with --resume or --undo: do not wait for a dead "
+        "owner's lease.",
+    ),
 ]
 LeaseSeconds = Annotated[
     float | None,
@@ -74,8 +78,6 @@ class Settling:
         ``others`` are the values of options that do not go with it. Raises ``OptionError``.
         """
         if self.resume is None and self.undo is None:
-            if self.force:
-                raise OptionError("--force goes with --resume or --undo")
             return None
         if self.resume is not None and self.undo is not None:
             raise OptionError("expected either --resume or --undo")

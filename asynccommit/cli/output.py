@@ -54,7 +54,7 @@ from asynccommit.errors import (
     UrlError,
 )
 from asynccommit.inspect.cells import safe, to_text
-from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
+from asynccommit.inspect.errors import JobFilesError, NothingThereError, SeveralJobsError
 from asynccommit.inspect.terminal import plain
 from asynccommit.redact import redact
 
@@ -145,7 +145,14 @@ class Stopped(Exception):  # noqa: N818  it is no error
 _CODES: tuple[tuple[tuple[type[BaseException], ...], Exit], ...] = (
     ((CommitUnknownError, OutcomeUnknownError), Exit.UNKNOWN),
     (
-        (PreflightError, ManifestError, OwnedError, UnfinishedError, CommittedError),
+        (
+            PreflightError,
+            ManifestError,
+            OwnedError,
+            UnfinishedError,
+            CommittedError,
+            JobFilesError,
+        ),
         Exit.REFUSED,
     ),
     ((NothingThereError, NotFoundError), Exit.NOT_FOUND),

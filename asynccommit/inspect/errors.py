@@ -15,6 +15,13 @@ class NothingThereError(AsyncCommitError):
     """Raised when there is no job and nothing else to inspect."""
 
 
+class JobFilesError(AsyncCommitError):
+    """Raised when a bulk command would take files of a job that has not ended.
+
+    Nothing was done.
+    """
+
+
 class SeveralJobsError(AsyncCommitError):
     """Raised when several jobs or attempts match and none was named.
 

@@ -88,7 +88,6 @@ def test_the_commands_of_jobs_name_those_of_moves(
     [
         ["mv"],
         ["mv", "a"],
-        ["mv", "a", "b", "--force"],
         ["mv", "a", "b", "--resume", "j"],
         ["mv", "--resume", "j", "--undo", "j"],
         ["mv", "--undo", "j", "--replace"],

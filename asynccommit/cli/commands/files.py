@@ -16,6 +16,7 @@ from asynccommit.cli.file_call import (
     OnBulk,
     below,
     fixed_part,
+    gathered,
     is_literal,
     matching,
     read_file_call,
@@ -44,6 +45,7 @@ from asynccommit.engine.verification import Expected, VerifyReport
 from asynccommit.engine.verification import verify as verify_files
 from asynccommit.errors import ExistsError, OptionError
 from asynccommit.inspect.bulk_text import bulk_report, verify_report
+from asynccommit.inspect.job_files import OpenJobs
 from asynccommit.inspect.terminal import count_of, plain, show_bytes
 from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Wrapped
@@ -172,6 +174,9 @@ def mv(
 
     With --journal an interrupted move is finished by mv --resume JOURNAL, or
     undone by mv --undo JOURNAL, by anybody and exactly.
+
+    Patterns leave the directories of jobs alone unless they name them, and
+    nothing is moved while a job there has not ended.
     """
     settling = Settling(resume, undo, force, lease)
     others = (source, dest, from_file, replace, copy, keep_going, journal, dry_run)
@@ -193,7 +198,12 @@ def mv(
     try:
         report = call.run(
             lambda store, on_bulk: _move(
-                store, call, dest, from_file, {**options, "on_progress": on_bulk}
+                call.open_jobs(store, force=force),
+                store,
+                call,
+                dest,
+                from_file,
+                {**options, "on_progress": on_bulk},
             ),
             again if journal is None else advice_of(journal),
         )
@@ -205,17 +215,24 @@ def mv(
 
 
 async def _move(
-    store: Wrapped, call: FileCall, dest: str, from_file: str | None, options: dict[str, Any]
+    jobs: OpenJobs,
+    store: Wrapped,
+    call: FileCall,
+    dest: str,
+    from_file: str | None,
+    options: dict[str, Any],
 ) -> BulkReport:
     """Move a list of files, a directory or what matches a pattern."""
     name = "" if from_file else call.place.path.rpartition("/")[2]
     goal = second_place(call.place, dest, name).path
+    await jobs.refuse(goal)
     if from_file:
-        return await rename_files(store, _listed(call, from_file, goal), **options)
+        return await rename_files(store, _listed(jobs, call, from_file, goal), **options)
     if await is_literal(store, call.place):
+        await jobs.refuse_tree(call.place.path)
         return await move_tree(store, call.place.path, goal, **options)
     into = second_place(call.place, dest).path
-    return await rename_files(store, _matched(store, call, into), **options)
+    return await rename_files(store, _matched(jobs, store, call, into), **options)
 
 
 @reporting
@@ -227,6 +244,9 @@ def rm(
     ] = False,
     from_file: FromFile = None,
     keep_going: KeepGoing = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete files of unfinished jobs, too.")
+    ] = False,
     rate: Rate = None,
     workers: Workers = None,
     storage_option: Storage = None,
@@ -236,6 +256,9 @@ def rm(
 
     A pattern with *, ? or [...] deletes the files that match; * matches
     slashes as well. Look at them first with --dry-run or ls.
+
+    Patterns leave the directories of jobs alone unless they name them, and
+    nothing is deleted while a job there has not ended.
     """
     call = read_file_call(place, storage_option, output, rate=rate, workers=workers)
     on_error: OnError = "continue" if keep_going else "stop"
@@ -246,16 +269,17 @@ def rm(
             "dry_run": dry_run,
             "on_progress": on_bulk,
         }
+        jobs = call.open_jobs(store, force=force)
+        if from_file or not await is_literal(store, call.place):
+            async with gathered(_to_delete(jobs, store, call, from_file)) as paths:
+                return await delete_files(store, paths, **options)
         path = call.place.path
-        if from_file:
-            return await delete_files(store, _named(call, from_file), **options)
-        if not await is_literal(store, call.place):
-            found = (info.path async for info in matching(store, call.place))
-            return await delete_files(store, found, **options)
+        await jobs.refuse(path)
         if not (await store.head(path)).is_dir:
             return await delete_files(store, [path], **options)
         if not recursive:
             raise OptionError(f"{call.place} is a directory: to delete all of it, add --recursive")
+        await jobs.refuse_tree(path)
         return await delete_tree(store, path, **options)
 
     _show(output, call.run(run, _AGAIN))
@@ -311,19 +335,33 @@ async def _children(store: Wrapped, path: str, *, recursive: bool) -> AsyncItera
         yield info
 
 
-async def _named(call: FileCall, name: str) -> AsyncIterator[str]:
+async def _to_delete(
+    jobs: OpenJobs, store: Wrapped, call: FileCall, name: str | None
+) -> AsyncIterator[str]:
+    """Yield the paths of a list, or of what matches a pattern."""
+    if name is None:
+        async for info in matching(store, call.place, jobs=jobs):
+            yield info.path
+        return
     async for line in read_lines_aside(name):
-        yield below(call.place.path, line.partition("\t")[0])
+        path = below(call.place.path, line.partition("\t")[0])
+        await jobs.refuse(path)
+        yield path
 
 
-async def _listed(call: FileCall, name: str, dest: str) -> AsyncIterator[FileRename]:
+async def _listed(
+    jobs: OpenJobs, call: FileCall, name: str, dest: str
+) -> AsyncIterator[FileRename]:
     async for line in read_lines_aside(name):
         relative, _, facts = line.partition("\t")
         source, etag = below(call.place.path, relative), facts.partition("\t")[2]
+        await jobs.refuse(source)
         yield FileRename(source, below(dest, relative), etag or None)
 
 
-async def _matched(store: Wrapped, call: FileCall, dest: str) -> AsyncIterator[FileRename]:
+async def _matched(
+    jobs: OpenJobs, store: Wrapped, call: FileCall, dest: str
+) -> AsyncIterator[FileRename]:
     """Yield the renames of what matches a pattern.
 
     What is below the destination stays, so that the same command can be run again.
@@ -331,7 +369,7 @@ async def _matched(store: Wrapped, call: FileCall, dest: str) -> AsyncIterator[F
     top = fixed_part(call.place)
     skip = len(top.rstrip("/")) + 1
     inner = dest if is_within(dest, top) else None
-    async for info in matching(store, call.place, inner):
+    async for info in matching(store, call.place, but=inner, jobs=jobs):
         goal = below(dest, info.path[skip:])
         if inner is None and is_within(goal, top):
             raise OptionError(
