@@ -89,7 +89,9 @@ class Committer(Protocol):
         """Check that another process has set up the job. Raises ``NotFoundError``."""
         ...
 
-    async def check_job(self, *, mode: Mode = ..., overwrite: Sequence[str] = ...) -> None:
+    async def check_job(
+        self, *, mode: Mode = ..., overwrite: Sequence[str] = ..., looking: bool = ...
+    ) -> None:
         """Refuse now a job that could not be committed later."""
         ...
 

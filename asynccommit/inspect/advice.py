@@ -47,7 +47,7 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
     if status.state is State.COMMITTED:
         return Advice("finishes the clean-up; every file is visible", resume)
     if status.state is State.ENDED:
-        return Advice("nothing")
+        return Advice("deletes its remains; every file is visible", resume)
     marker = "" if layout.outside else " and writes _SUCCESS"
     return Advice(f"moves {_rest(status)}{marker}", resume)
 

@@ -25,7 +25,7 @@ from asynccommit.commit.by_upload.status import is_closed
 from asynccommit.commit.hints import STAGING
 from asynccommit.commit.job.cleanup import is_phantom
 from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, OUTCOME, RECORD, TEMPORARY, Layout
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layout_file_output import FileLayout, is_number
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
@@ -213,18 +213,34 @@ async def find_jobs_at(
 async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
     """Return directories of ended job attempts that are not fully deleted.
 
-    Each directory comes with its job attempt. Raises ``StoreError``.
+    Each directory comes with its job attempt; the empty directory of a job is one too. Raises
+    ``StoreError``.
     """
     found: dict[str, Layout] = {}
     for info in await children(store, Layout(dest, "any").temporary):
         inside = await children(store, info.path) if info.is_dir else []
+        job = info.path.rpartition("/")[2]
+        if info.is_dir and not inside and await _is_bare(store, info.path):
+            found[info.path] = Layout(dest, job)
         for child in inside:
             name = child.path.rpartition("/")[2]
             if _ENDED.fullmatch(name):
-                job = info.path.rpartition("/")[2]
                 layout = Layout(dest, job, int(name.partition(".")[0]))
                 found[child.path] = await as_found(store, layout)
+    if found:  # of a job of FileOutputCommitter, whose tasks are still there
+        classic = {one.job_id: one for one in await shared_directories.find_jobs(store, dest)}
+        found = {
+            path: replace(classic[one.job_id], attempt=one.attempt)
+            if one.job_id in classic
+            else one
+            for path, one in found.items()
+        }
     return dict(sorted(found.items()))
+
+
+async def _is_bare(store: Store, path: str) -> bool:
+    """Return whether an empty directory in ``_temporary`` is a job's."""
+    return not is_number(path.rpartition("/")[2]) and not await is_phantom(store, path)
 
 
 def choose(

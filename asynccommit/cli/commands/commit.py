@@ -83,7 +83,7 @@ def _step(
 
     async def run(committer: Committer, on_progress: OnProgress) -> JobReport:
         if not dry_run or options.on_unfinished is OnUnfinished.REFUSE:
-            await committer.check_job(mode=mode)
+            await committer.check_job(mode=mode, looking=dry_run)
         if dry_run:
             return await committer.plan_job(mode=mode)
         return await committer.commit_job(mode=mode, on_progress=on_progress)

@@ -81,10 +81,10 @@ class FileV2Committer(FileV1Committer):
         return super().opened(opening)
 
     async def _check_destination(
-        self, run: CommitContext, mode: Mode, overwrite: Sequence[str]
+        self, run: CommitContext, mode: Mode, overwrite: Sequence[str], *, looking: bool = False
     ) -> None:
         _refuse_replacing(mode, overwrite)
-        await super()._check_destination(run, mode, overwrite)
+        await super()._check_destination(run, mode, overwrite, looking=looking)
 
     async def commit_job(
         self,

@@ -259,10 +259,14 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         await say_stopped(run, error)
 
     async def finish(self, run: CommitContext, state: CommitState | None) -> None:
-        """See ``Publisher.finish``. What tasks have written since is kept."""
-        if state is not None and not run.store.traits.fences:
+        """See ``Publisher.finish``.
+
+        Beside a record nothing is kept: a clean-up deletes what tasks write meanwhile as well.
+        Without one, tasks may have made the directory since.
+        """
+        if state is not None:
             run.act_for(state.commit_id)
-        if await has_work(run):
+        if state is None and await has_work(run):
             run.warn(f"{run.layout.attempt_dir} was kept: tasks have written there since")
             await delete_remains(run)
         else:

@@ -11,6 +11,7 @@ from typing import Generic, Self
 
 from asynccommit.commit.context import CommitContext, Environment, OnVisible, Phase
 from asynccommit.commit.errors import commit_failures, finish, say_undone
+from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
 from asynccommit.commit.job.driver_liveness import DriverLiveness
@@ -150,20 +151,33 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         await self._take(self._run(), self.pending)
 
-    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+    async def check_job(
+        self,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        looking: bool = False,
+    ) -> None:
         """Refuse now a job that could not be committed later; create nothing.
 
         Interrupted commits of other jobs, as far as they can be seen from here, are refused,
-        finished or undone according to ``options.on_unfinished``. Raises ``UnfinishedError``,
+        finished or undone according to ``options.on_unfinished``. Of a committed job the clean-up
+        is finished in any case. With ``looking`` none is touched. Raises ``UnfinishedError``,
         ``CommittedError`` for a job key that is done, and ``CommitError``.
         """
-        await self._check_destination(self._run(), mode, overwrite)
+        await self._check_destination(self._run(), mode, overwrite, looking=looking)
 
-    async def _check_destination(self, run: RunT, mode: Mode, overwrite: Sequence[str]) -> None:
+    async def _check_destination(
+        self, run: RunT, mode: Mode, overwrite: Sequence[str], *, looking: bool = False
+    ) -> None:
         async with commit_failures(run):
             run.snapshot = await self.publisher.look_at_destination(run)
-            for other in to_settle(run, await self.publisher.unfinished(run)):
+            others = await to_settle(run, await self.publisher.unfinished(run))
+            for other in () if looking else others:
                 run.snapshot = None
+                if other.told:
+                    await self._clean_up_other(run, other)
+                    continue
                 await self._settle_other(run, other)
                 if other.finishes and not is_replaced(run, mode, overwrite):
                     refuse_repeating(run, other)
@@ -468,6 +482,17 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         run = self._run()
         async with commit_failures(run):
             return await self.publisher.statuses(run)
+
+    async def _clean_up_other(self, run: RunT, other: Other) -> None:
+        """Finish the clean-up of a committed job, which is in nobody's way."""
+        name = f"job {other.layout.job_id} is committed"
+        try:
+            await self._of(run, other.layout).resume_job(on_progress=self.on_settling)
+        except CommitError as error:
+            again = job_command("resume", other.layout)
+            run.warn(f"{name}, and its clean-up failed: {error}. To finish it: {again}")
+        else:
+            run.warn(f"{name}; its clean-up, which had been interrupted, was finished first")
 
     async def _settle_other(self, run: RunT, other: Other) -> None:
         """Finish or undo the commit of another job at the same destination."""

@@ -42,28 +42,49 @@ class Other:
         resumes: whether it is finished as decided; otherwise it is rolled back.
         finishes: its files will be there.
         key: the user's name for its work.
+        told: its caller may know that it is committed; only its clean-up is left.
     """
 
     layout: Layout
     resumes: bool
     finishes: bool
     key: str | None
+    told: bool = False
 
 
-def to_settle(run: CommitContext, found: Sequence[Unfinished]) -> list[Other]:
+async def to_settle(run: CommitContext, found: Sequence[Unfinished]) -> list[Other]:
     """Return what the options say about unfinished commits of other jobs.
 
-    Raises ``UnfinishedError`` if there are some and the options refuse them.
+    A job of which only the clean-up is left is never refused. Raises ``UnfinishedError`` for any
+    other if the options refuse it.
     """
-    if not found:
+    told = await _told(run, found)
+    refused = [one for one in found if one not in told]
+    if refused and run.options.on_unfinished is OnUnfinished.REFUSE:
+        ids = [status.job_id for _, status in refused]
+        raise UnfinishedError(run.layout.job_id, "job_stage_setup", ids, _refusal(run, refused))
+    return [_other(run, *one, told=one in told) for one in found]
+
+
+async def _told(run: CommitContext, found: Sequence[Unfinished]) -> list[Unfinished]:
+    """Return the committed jobs that readers can see to be committed.
+
+    The marker is written before the call returns. One that is newer than such a job is its own,
+    or that of a job that has replaced it.
+    """
+    committed = [one for one in found if one.status.state is State.COMMITTED]
+    if not committed or run.options.readers_use_sink_log or not run.options.mark_success:
+        return committed
+    try:
+        marker = await read_success(run)
+    except ManifestError:
         return []
-    if run.options.on_unfinished is OnUnfinished.REFUSE:
-        ids = [status.job_id for _, status in found]
-        raise UnfinishedError(run.layout.job_id, "job_stage_setup", ids, _refusal(run, found))
-    return [_other(run, layout, status) for layout, status in found]
+    if marker is None or not marker.success:
+        return []
+    return [one for one in committed if one.status.started_ms <= marker.timestamp_ms]
 
 
-def _other(run: CommitContext, layout: Layout, status: JobStatus) -> Other:
+def _other(run: CommitContext, layout: Layout, status: JobStatus, *, told: bool) -> Other:
     """Return the action for a commit; a recorded decision is carried out."""
     committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
     forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
@@ -72,6 +93,7 @@ def _other(run: CommitContext, layout: Layout, status: JobStatus) -> Other:
         resumes=committed or undone or forward,
         finishes=committed or forward,
         key=status.key,
+        told=told,
     )
 
 

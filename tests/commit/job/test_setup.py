@@ -214,6 +214,41 @@ async def test_a_job_that_was_kept_has_ended(site: Site) -> None:
     assert site.files() == THEIRS | OURS
 
 
+@pytest.mark.parametrize("how", list(OnUnfinished))
+@pytest.mark.parametrize("marked", [True, False])
+async def test_a_clean_up_whose_process_died(site: Site, how: OnUnfinished, marked: bool) -> None:
+    """A job that is committed never makes the next one refuse; what is left of it is deleted."""
+    await site.cut(THEIRS, Dies("rename", ".done"), job_id=OTHER, mark_success=marked)
+    site.alive["1.one"] = False
+    await run_all(site, process="2.two", on_unfinished=how, mark_success=marked)
+
+    assert site.files() == THEIRS | OURS
+    assert site.left() == []
+
+
+async def test_a_clean_up_that_fails_again(site: Site) -> None:
+    """Nor does one that cannot be cleaned up now: the warning names the command."""
+    await site.cut(THEIRS, Dies("rename", ".done"), job_id=OTHER)
+    site.alive["1.one"] = False
+    job = site.job(Faults(Fault("put", DeniedError, "commit-owner")), process="2.two")
+    await job.setup_job()
+    await site.task(job, 0, OURS)
+    await job.commit_job()
+
+    assert site.files() == THEIRS | OURS
+    assert any(OTHER in path for path in site.left())
+
+
+async def test_a_look_cleans_nothing_up(site: Site) -> None:
+    """A dry run leaves a committed job's directory to others."""
+    await site.cut(THEIRS, Dies("rename", ".done"), job_id=OTHER)
+    site.alive["1.one"] = False
+    before = site.tree()
+    await site.job(process="2.two").check_job(looking=True)
+
+    assert site.tree() == before
+
+
 async def test_a_commit_that_cannot_be_finished(site: Site) -> None:
     """When another's commit cannot be finished the job does not begin."""
     await cut_short(site)
