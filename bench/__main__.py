@@ -33,6 +33,7 @@ from bench import (
     stream,
     table,
     write,
+    write_local,
 )
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
@@ -55,6 +56,7 @@ PARTS = (
     "source",
     "stream",
     "write",
+    "write-local",
     "engines",
     "emulators",
 )
@@ -101,6 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         "source": lambda: source.run(quick=asked.quick, folder=asked.folder, say=_say),
         "stream": lambda: stream.run(quick=asked.quick, say=_say),
         "write": lambda: write.run(quick=asked.quick, say=_say),
+        "write-local": lambda: write_local.run(quick=asked.quick, say=_say),
         "engines": lambda: engines.run(
             parts["engines"] or engines.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
@@ -134,6 +137,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "source": source_table.lines,
     "stream": stream.lines,
     "write": write.lines,
+    "write-local": write_local.lines,
     "engines": engines.lines,
     "emulators": emulators.lines,
 }

@@ -5,7 +5,9 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
@@ -43,14 +45,26 @@ final class Disk {
     IOException last = null;
     for (int i = 0; i < TRIES; i++) {
       try {
-        if (fs.mkdirs(path)) {
+        if (make(path)) {
           return;
         }
       } catch (FileNotFoundException e) {
         last = e;
+      } catch (NoSuchFileException e) {
+        last = e;
+      } catch (FileSystemException e) {
+        throw new IOException("cannot make the directory " + path + why(path), e);
       }
     }
-    throw last != null ? last : new IOException("cannot make the directory " + path + why(path));
+    throw new IOException("cannot make the directory " + path + why(path), last);
+  }
+
+  private boolean make(Path path) throws IOException {
+    if (local && LocalTree.isPlain(fs)) {
+      LocalFiles.mkdirs(path, conf);
+      return true;
+    }
+    return fs.mkdirs(path);
   }
 
   /** Returns why a directory cannot be made, as far as the place that it belongs to tells. */
@@ -79,7 +93,7 @@ final class Disk {
   void mkdirNew(Path path) throws IOException {
     mkdirs(local ? path.getParent() : path);
     if (local) {
-      LocalFiles.mkdirNew(path);
+      LocalFiles.mkdirNew(path, conf);
     }
   }
 

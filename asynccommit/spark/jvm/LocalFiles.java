@@ -5,11 +5,15 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -20,6 +24,8 @@ import org.slf4j.LoggerFactory;
 /** What Hadoop's local filesystem does not do: tell a file's identity, and outlive a power cut. */
 final class LocalFiles {
   private static final Logger LOG = LoggerFactory.getLogger(LocalFiles.class);
+
+  private static final String MODE = "unix:mode";
 
   private LocalFiles() {}
 
@@ -55,13 +61,67 @@ final class LocalFiles {
     sync(to.getParent());
   }
 
-  /** Makes a directory. Throws if anything is there. */
-  static void mkdirNew(org.apache.hadoop.fs.Path path) throws IOException {
+  /** Makes a directory with Hadoop's permissions. Throws if anything is there. */
+  static void mkdirNew(org.apache.hadoop.fs.Path path, Configuration conf) throws IOException {
     try {
-      Files.createDirectory(of(path));
+      mkdir(of(path), permissions(conf));
     } catch (FileAlreadyExistsException e) {
       throw new IOException("this task attempt is there already: " + path, e);
     }
+  }
+
+  /**
+   * Makes a directory and its parents with Hadoop's permissions, unless they are there. Without its
+   * native library Hadoop starts a process for each, {@code chmod}, which takes milliseconds.
+   */
+  static void mkdirs(org.apache.hadoop.fs.Path path, Configuration conf) throws IOException {
+    mkdirs(of(path), permissions(conf));
+  }
+
+  private static void mkdirs(Path path, int permissions) throws IOException {
+    Path parent = path.getParent();
+    try {
+      mkdir(path, permissions);
+      return;
+    } catch (NoSuchFileException e) {
+      if (parent == null || Files.isDirectory(parent, new LinkOption[0])) {
+        throw e; // removed meanwhile, or on a filesystem without new directories
+      }
+    } catch (FileSystemException e) { // of which kind, for one that is there, differs by system
+      requireDirectory(path, e);
+      return;
+    }
+    mkdirs(parent, permissions);
+    try {
+      mkdir(path, permissions);
+    } catch (FileSystemException e) {
+      requireDirectory(path, e);
+    }
+  }
+
+  private static void requireDirectory(Path path, FileSystemException otherwise)
+      throws FileSystemException {
+    if (!Files.isDirectory(path, new LinkOption[0])) {
+      throw otherwise;
+    }
+  }
+
+  /** Makes a directory whose permissions are these, and what it inherits, as setgid. */
+  private static void mkdir(Path path, int permissions) throws IOException {
+    Files.createDirectory(path, new FileAttribute[0]);
+    try {
+      int made = ((Integer) Files.getAttribute(path, MODE, new LinkOption[0])).intValue();
+      if ((made & 0777) != permissions) {
+        Integer mode = Integer.valueOf(made & 07000 | permissions);
+        Files.setAttribute(path, MODE, mode, new LinkOption[0]);
+      }
+    } catch (UnsupportedOperationException e) {
+      LOG.debug("{} has no permissions", path, e);
+    }
+  }
+
+  private static int permissions(Configuration conf) {
+    return FsPermission.getDirDefault().applyUMask(FsPermission.getUMask(conf)).toShort();
   }
 
   /** Has the entries of a directory outlive a power cut, where the system can do that. */
