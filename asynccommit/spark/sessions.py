@@ -306,7 +306,9 @@ def _refuse_connect_builder(builder: Any) -> None:
             f"{type(builder).__name__} is neither a SparkSession nor a SparkSession.builder"
         )
     connect = options.get("spark.api.mode") == "connect" or "spark.remote" in options
-    if connect or any(os.environ.get(name) for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE")):
+    # The launchers of Spark 4 set the mode to 0 for a classic session.
+    connect |= bool(os.environ.get("SPARK_REMOTE")) or os.environ.get("SPARK_CONNECT_MODE") == "1"
+    if connect:
         raise _connect_error()
 
 

@@ -97,6 +97,19 @@ def test_connect_builder_is_refused(options: dict[str, str]) -> None:
         configure(Builder(**options))
 
 
+@pytest.mark.jvm
+def test_launchers_of_spark_tell_the_mode(
+    attached: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``pyspark`` of Spark 4 sets a variable for classic sessions too, to zero."""
+    monkeypatch.setenv("SPARK_CONNECT_MODE", "0")
+    configure(Builder()).getOrCreate()
+    assert len(attached) == 1
+    monkeypatch.setenv("SPARK_CONNECT_MODE", "1")
+    with pytest.raises(UnsupportedError, match="Spark Connect"):
+        configure(Builder())
+
+
 def test_connect_session_is_refused() -> None:
     """A session that comes from pyspark.sql.connect is one of these too."""
     session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
