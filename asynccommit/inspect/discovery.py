@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,15 @@ from asynccommit.commit.by_upload.jobs import (
 from asynccommit.commit.by_upload.status import is_closed
 from asynccommit.commit.hints import STAGING
 from asynccommit.commit.job.cleanup import is_phantom
-from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, OUTCOME, RECORD, TEMPORARY, Layout
+from asynccommit.commit.layout import (
+    ENDED,
+    JOB_OWNER,
+    MANIFEST_SUFFIX,
+    OUTCOME,
+    RECORD,
+    TEMPORARY,
+    Layout,
+)
 from asynccommit.commit.layout_file_output import FileLayout, is_number
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer
@@ -60,6 +68,8 @@ class FoundJob:
         modified: when the directory last changed, in seconds since the epoch; 0.0 if unknown.
         staged: whether tasks staged files for places outside the destination.
         classic: whether it is a job of FileOutputCommitter, which has no manifests.
+        bare: whether its set-up was cut short before anything but its directory, or on stores
+            without directories its owner, was there.
     """
 
     layout: Layout
@@ -71,6 +81,7 @@ class FoundJob:
     modified: float = 0.0
     staged: bool = False
     classic: bool = False
+    bare: bool = False
 
     @property
     def name(self) -> str:
@@ -182,7 +193,15 @@ async def _with_names(store: Store, dest: Address, found: list[FoundJob]) -> lis
         )
         for layout, tasks in named.items()
     ]
-    return [job for job in found if not job.classic] + classic
+    return [
+        job for job in found if not (job.classic or (job.bare and _named(job, named)))
+    ] + classic
+
+
+def _named(job: FoundJob, layouts: Iterable[Layout]) -> bool:
+    """Return whether one of ``layouts`` is the job attempt."""
+    layout = job.layout
+    return (layout.job_id, layout.attempt) in [(one.job_id, one.attempt) for one in layouts]
 
 
 async def find_jobs_at(
@@ -309,7 +328,9 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         return await _look_at_uploads(store, layout)
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
-    if not names & {"manifests", "tasks", RECORD} or await is_phantom(store, layout.attempt_dir):
+    bare = not names if store.traits.directories else names == {JOB_OWNER}
+    known = bare or names & {"manifests", "tasks", RECORD}
+    if not known or await is_phantom(store, layout.attempt_dir):
         return None
     manifests = await children(store, layout.manifests_dir)
     return FoundJob(
@@ -320,6 +341,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         ended=any(is_end(layout, path) for path in paths),
         modified=modified,
         staged=bool(await children(store, layout.absolute_dir)),
+        bare=bare,
     )
 
 

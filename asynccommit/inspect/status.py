@@ -48,6 +48,7 @@ from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import read_if_there, walk
 from asynccommit.stores.urls import Address
 
+_NOT_SET_UP = "nothing: its set-up was cut short"
 _JUST_ENDED = "it has just ended"
 _AT_ONCE = 8
 """Number of jobs that are read at the same time."""
@@ -255,7 +256,7 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
         layout,
         age=max(now - began, 0.0) if began else None,
         silent=max(now - status.seen_ms / 1000, 0.0) if status.seen_ms else None,
-        resume=on_resume(status, layout, *moved),
+        resume=on_resume(status, layout, *moved) if not job.bare else Advice(_NOT_SET_UP),
         abort=on_abort(status, layout, moved[0]),
     )
 

@@ -232,6 +232,34 @@ def test_rubbish_and_classic_jobs(command: Command, tmp_path: Path) -> None:
     assert command.json("status", tmp_path)["rubbish"] == []
 
 
+@pytest.mark.parametrize("age", [0, 3_600])
+def test_a_set_up_that_was_cut_short(command: Command, tmp_path: Path, age: int) -> None:
+    """An empty job directory is a job, and the shown command deletes it."""
+    place = tmp_path / f"_temporary/{JOB}/00"
+    place.mkdir(parents=True)
+    when = place.stat().st_mtime - age
+    os.utime(place, (when, when))
+    job = command.json("status", tmp_path)["jobs"][0]
+
+    assert job["state"] == ("dead" if age else "unknown")
+    assert job["resume"] == {"does": "nothing: its set-up was cut short", "command": ""}
+    assert command("abort", tmp_path) == (0 if age else Exit.REFUSED)
+    assert place.exists() is (age == 0)
+    assert command(*shlex.split(job["abort"]["command"])[1:]) == 0
+    assert left(tmp_path) == []
+
+
+def test_the_empty_directory_of_a_job(command: Command, tmp_path: Path) -> None:
+    """So is the directory of a job without an attempt; one of FileOutputCommitter is not."""
+    for name in (JOB, "0"):
+        (tmp_path / "_temporary" / name).mkdir(parents=True)
+    found = command.json("status", tmp_path)["rubbish"]
+
+    assert [one["path"] for one in found] == [f"{tmp_path}/_temporary/{JOB}"]
+    assert command(*shlex.split(found[0]["command"])[1:]) == 0
+    assert left(tmp_path) == ["_temporary/0"]
+
+
 def test_nothing_there(command: Command, tmp_path: Path) -> None:
     """No job is an answer; no directory is an error with its own code."""
     assert command("status", tmp_path) == 0

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job.heartbeat import is_held
+from asynccommit.commit.job.heartbeat import LEASE, is_held
 from asynccommit.commit.job.own_tasks import own_tasks
 from asynccommit.commit.job.owners import describe, time_of
 from asynccommit.commit.layout import ENDED, Layout
@@ -41,12 +41,14 @@ class Life:
         owner: the driver, if the job's setup has said who it is.
         seen: the store's time of its last heartbeat; of a job that gives none, of the last
             change in its directory; 0.0 if that is unknown.
+        bare: whether its set-up has made nothing but its directory.
     """
 
     state: State
     why: str
     owner: JobOwner | None = None
     seen: float = 0.0
+    bare: bool = False
 
     def status(self, layout: Layout, tasks: int) -> JobStatus:
         """Return the status of the job attempt."""
@@ -78,7 +80,7 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
     layout = run.layout
     found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
     if not found:
-        return await _without_directory(run, store)
+        return await _without_files(run, store, exact=exact)
     if layout.record in found:
         record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
         if record == ABORTED:
@@ -94,21 +96,34 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
     return await _owned(run, store, owner, found[layout.job_owner].modified, exact=exact)
 
 
-async def _without_directory(run: CommitContext, store: Store) -> Life | None:
+async def _without_files(run: CommitContext, store: Store, *, exact: bool) -> Life | None:
     """Judge a job attempt in whose own directory nothing is."""
     layout = run.layout
-    if isinstance(layout, UploadLayout):
-        try:
-            return await _unowned(run, store, [await store.head(layout.attempt_dir)])
-        except NotFoundError:
-            return None
     tasks = await own_tasks(run)  # of a job whose directories are shared with others
     if not tasks:
-        return None
+        try:
+            there = await store.head(layout.attempt_dir)
+        except NotFoundError:
+            return None
+        if isinstance(layout, UploadLayout):
+            return await _unowned(run, store, [there])
+        return await _bare(run, store, there.modified, exact=exact)
     for info in await list_if_there(store, layout.job_dir):
         if info.path in [layout.ended(how) for how in ENDED]:
             return Life(State.DEAD, "it is being ended")
     return await _unowned(run, store, tasks)
+
+
+async def _bare(run: CommitContext, store: Store, made: float, *, exact: bool) -> Life:
+    """Judge a directory in which a set-up has made nothing yet.
+
+    A set-up takes less than a lease. One that goes on later makes the directory again: there is
+    nothing to lose.
+    """
+    silent = await _silence(run, store, made, LEASE, exact=exact)
+    why = f"its set-up, {silent:,.0f} s ago, has made nothing but its directory"
+    state = State.UNKNOWN if silent <= LEASE + _CLOCK_SKEW_SECONDS else State.DEAD
+    return Life(state, why, seen=made, bare=True)
 
 
 def _tells_of_job(layout: Layout, path: str) -> bool:
@@ -161,7 +176,7 @@ async def is_orphaned(run: CommitContext, store: Store) -> bool:
     Raises ``OwnedError`` if the driver may be alive.
     """
     life = await life_of(run, store, exact=True)
-    if life is None:
+    if life is None or life.bare:
         return False
     quiet = life.state is State.UNKNOWN and life.owner is not None and is_own(run.host, life.owner)
     if life.state is State.DEAD or quiet:
