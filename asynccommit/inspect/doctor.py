@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, PreconditionError
@@ -21,7 +22,7 @@ from asynccommit.redact import redact
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Kind, Store, Traits
 from asynccommit.stores.opening import open_store
-from asynccommit.stores.tree import remove_file, remove_tree
+from asynccommit.stores.tree import is_there, remove_directory, remove_file, remove_tree
 from asynccommit.stores.urls import Address
 
 _JAVA = 17
@@ -87,7 +88,7 @@ class Diagnosis:
     def __repr__(self) -> str:
         from asynccommit.inspect.cells import to_text
 
-        return to_text(self.__rich__())
+        return to_text(self.__rich__(), shutil.get_terminal_size((100, 24)).columns)
 
     def __rich__(self) -> Any:
         from rich.console import Group
@@ -118,6 +119,7 @@ def check_machine() -> Iterator[Check]:
     """Yield the checks of this machine: Python, packages, Java."""
     yield Check("asynccommit", version("asynccommit"))
     yield Check("Python", f"{platform.python_version()}, {sys.executable}")
+    yield Check("umask", f"{umask():03o} of this process")
     for name, extras in _EXTRAS.items():
         try:
             yield Check(name, version(name))
@@ -125,6 +127,19 @@ def check_machine() -> Iterator[Check]:
             one = extras.partition(",")[0]
             yield Check(name, "not installed", None, f"pip install 'asynccommit[{one}]'")
     yield check_java(os.environ)
+
+
+def umask() -> int:
+    """Return the umask of this process."""
+    with suppress(OSError):
+        found = re.search(
+            r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE
+        )
+        if found:
+            return int(found[1], 8)
+    mask = os.umask(0o077)  # another thread may make a file meanwhile
+    os.umask(mask)
+    return mask
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -175,7 +190,7 @@ async def _check_store(store: Store, place: Address, *, write: bool) -> AsyncIte
     yield Check("store", traits.name, ok=True)
     yield Check("committer", committer_for(traits))
     if write:
-        async with _directory(store, place.path) as directory:
+        async with own_directory(store, place.path) as directory:
             async for check in _probe(store, directory):
                 yield check
 
@@ -188,8 +203,13 @@ def committer_for(traits: Traits) -> str:
 
 
 @asynccontextmanager
-async def _directory(store: Store, place: str) -> AsyncIterator[str]:
-    """Make a directory of our own, and delete it in the end."""
+async def own_directory(store: Store, place: str) -> AsyncIterator[str]:
+    """Make a directory of our own below a place, and delete it in the end.
+
+    A place that was not there before is deleted too, if it is empty: Spark's default mode refuses
+    to write to one that is there.
+    """
+    there = await is_there(store, place)
     directory = f"{place.rstrip('/')}/_asynccommit-doctor-{this_host().new_id()}"
     await store.mkdir(directory)
     try:
@@ -197,6 +217,9 @@ async def _directory(store: Store, place: str) -> AsyncIterator[str]:
     finally:
         with suppress(NotFoundError):
             await remove_tree(store, directory)
+        if not there:
+            with suppress(NotFoundError, ExistsError):
+                await remove_directory(store, place)
 
 
 async def _probe(store: Store, directory: str) -> AsyncIterator[Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,10 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark import sessions
 from asynccommit.spark.clients import CLIENTS, PACKAGES, client_settings, hadoop_in
 from asynccommit.spark.hadoop_store.opening import look_at
+from asynccommit.spark.identities import check_identities
 from asynccommit.spark.jars import spark_jars
+from asynccommit.spark.loading import PROTOCOL
+from asynccommit.spark.probe import check_classes
 from asynccommit.spark.recovery import TableAccess, active_session, url_of
 from asynccommit.stores.registry import STORES
 from asynccommit.stores.urls import Address, parse_url
@@ -24,6 +28,7 @@ SCHEMES = ("file", "abfs", "gs", "hdfs", "s3a")
 
 _CLIENTS = ("abfs", "s3a")
 _UPLOADS = ("s3", "s3a")
+_CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _GOOGLE = "add Google's connector: com.google.cloud.bigdataoss:gcs-connector, the jar named shaded"
 
 
@@ -50,7 +55,10 @@ def _check_destination(address: Address, session: Any, *, write: bool) -> Sequen
         storage = TableAccess.of(str(address), session).storage
     except AsyncCommitError as error:
         return [Check("store", redact(str(error)), ok=False)]
-    return submit(_collected(address, storage, write=write))
+    found = list(submit(_collected(address, storage, write=write)))
+    if session is not None and address.scheme in STORES:
+        found += check_identities(session, address, storage, write=write)
+    return found
 
 
 async def _collected(
@@ -109,16 +117,42 @@ def check_session(session: Any, address: Address | None = None) -> Iterator[Chec
     """
     sessions.require_classic(session)
     active = sessions.is_active(session)
-    java = session._jvm.java.lang.System.getProperty("java.version")
-    yield Check("Spark", f"{session.version}, Java {java}, {session.sparkContext.master}")
+    yield from check_versions(session)
     if active:
         yield Check("session", "asynccommit commits what it writes", ok=True)
     else:
         remedy = "asynccommit.spark.configure(spark)"
-        yield Check("session", "Spark's own committer commits what it writes", False, remedy)
+        yield Check("session", "asynccommit does not commit what it writes", False, remedy)
+    if active or session.conf.get(_CLASS_KEY, None) == PROTOCOL:
+        yield from check_classes(session)
+    mode = session._jsparkSession.sessionState().newHadoopConf().get("fs.permissions.umask-mode")
+    yield Check("umask of Hadoop", f"{mode}, fs.permissions.umask-mode")
     others = () if address is None or address.scheme in SCHEMES else (address.scheme,)
     for scheme in (*SCHEMES, *others):
         yield check_scheme(session, scheme, address, active=active)
+
+
+def check_versions(session: Any) -> Iterator[Check]:
+    """Yield the versions in the JVM; PySpark must match its Spark."""
+    from pyspark import __version__ as python_side
+
+    jvm, version = session._jvm, str(session.version)
+    java = jvm.java.lang.System.getProperty("java.version")
+    text = f"{version}, Java {java}, {session.sparkContext.master}"
+    same = _numbers(version) == _numbers(python_side)
+    remedy = "install the same version of PySpark, or unset SPARK_HOME and PYTHONPATH"
+    yield Check("Spark", text if same else f"{text}, but PySpark is {python_side}", same, remedy)
+    hadoop = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+    yield Check("Hadoop", f"{hadoop}, as user {_hadoop_user(jvm)}")
+
+
+def _numbers(version: str) -> Sequence[str]:
+    """Return a version without what a vendor or a preview adds to it."""
+    return re.findall(r"\d+", version)[:3]
+
+
+def _hadoop_user(jvm: Any) -> str:
+    return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName())
 
 
 def check_scheme(session: Any, scheme: str, address: Address | None, *, active: bool) -> Check:

@@ -16,16 +16,15 @@ _CONF = {
 }
 
 
-def start_jvm() -> None:
+def start_jvm(wanted: str = f"{STORE_OPTION}=jvm") -> None:
     """Start a local Spark session, whose JVM opens filesystems from now on.
 
     Classes and configuration are those of Spark on this machine: ``spark-defaults.conf`` in
-    ``SPARK_CONF_DIR``, and ``HADOOP_CONF_DIR``. Raises ``UnsupportedError``.
+    ``SPARK_CONF_DIR``, and ``HADOOP_CONF_DIR``. Raises ``UnsupportedError``, whose text begins with
+    ``wanted``, the option that needs it.
     """
     if find_spec("pyspark") is None:
-        raise UnsupportedError(
-            f"{STORE_OPTION}=jvm needs PySpark and Java: pip install 'asynccommit[spark]'"
-        )
+        raise UnsupportedError(f"{wanted} needs PySpark and Java: pip install 'asynccommit[spark]'")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -37,4 +36,4 @@ def start_jvm() -> None:
     try:
         configure(builder).getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        raise UnsupportedError(f"{STORE_OPTION}=jvm: no JVM could be started: {error}") from error
+        raise UnsupportedError(f"{wanted}: no JVM could be started: {error}") from error

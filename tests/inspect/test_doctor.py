@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from asynccommit.inspect.doctor import (
     check_place,
     committer_for,
     refused,
+    umask,
 )
 from asynccommit.stores.base import Traits
 from asynccommit.stores.urls import parse_url
@@ -85,6 +87,34 @@ async def test_a_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     read = await _checks(str(tmp_path / "none"), write=False)
     assert "does not exist yet" in read["destination"].found
     assert "write" not in read
+
+
+async def test_a_destination_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """Spark's default mode would refuse to write to it after the check."""
+    checks = await _checks(str(tmp_path / "none"))
+
+    assert checks["write"].ok is True
+    assert not list(tmp_path.iterdir())
+
+
+def test_umask_is_told_and_left() -> None:
+    """It is that of this process, in octal."""
+    before = os.umask(0o027)
+    try:
+        assert umask() == 0o027
+        checks = {check.name: check for check in check_machine()}
+        assert checks["umask"].found.startswith("027")
+    finally:
+        assert os.umask(before) == 0o027
+
+
+def test_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In eighty columns no line is longer, and a long text goes on below its column."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = repr(Diagnosis([Check("class on executors", "y " + "x" * 90, ok=True)])).splitlines()
+
+    assert max(len(line) for line in shown) == 80
+    assert {line.find("x") for line in shown[1:]} == {24}
 
 
 async def test_an_account_is_probed(adls_emulator: AdlsEmulator) -> None:

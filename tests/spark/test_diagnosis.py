@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from asynccommit.spark import configure, doctor, unconfigure
 from asynccommit.spark.diagnosis import check_jars, check_session
 from asynccommit.spark.jars import spark_jars
 from asynccommit.stores.urls import parse_url
+from tests.support.spark import run_python
 
 
 def _by_name(checks: Any) -> dict[str, Check]:
@@ -93,3 +95,19 @@ def test_what_is_no_session() -> None:
         doctor(connect)
     with pytest.raises(OptionError, match="neither a SparkSession"):
         doctor(object())
+
+
+@pytest.mark.full
+@pytest.mark.spark
+def test_session_of_this_machine(tmp_path: Path) -> None:
+    """With ``--spark`` a session with the machine's settings is started, and checked as well."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.hadoop.fs.permissions.umask-mode 027\n")
+    arguments = ("-m", "asynccommit", "doctor", str(tmp_path), "--write", "--spark", "--json")
+    done = run_python("-W", "ignore", *arguments, SPARK_CONF_DIR=str(tmp_path))
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+    assert done.returncode == 0, done.stdout
+    assert checks["umask of Hadoop"]["found"].startswith("027")
+    assert checks["class on executors"]["found"].startswith("loadable on driver on ")
+    assert checks["identity of the JVM"]["found"].endswith("lists and writes")
+    assert [path.name for path in tmp_path.iterdir()] == ["spark-defaults.conf"]

@@ -76,7 +76,7 @@ def look_at(address: Address) -> FileFacts:
         _KNOWN[name] = facts_of(files, name)
         return _KNOWN[name]
     except (Py4JError, OSError) as error:
-        why = _why(error)
+        why = message_of(error)
     raise UnsupportedError(f"{name}: the driver's JVM cannot open it: {why}")
 
 
@@ -126,8 +126,8 @@ def _open_by_session(files: Any, address: Address) -> None:
     files.open(address.encode(), session._jsparkSession.sessionState().newHadoopConf())
 
 
-def _why(error: Exception) -> str:
-    """Return class and message of an exception of the JVM, without stack."""
+def message_of(error: Exception) -> str:
+    """Return class and message of an exception of the JVM, redacted."""
     java = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
     return short(redact(text.partition("\n")[0]), _ROOM)
