@@ -111,11 +111,28 @@ def reporting(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def absolute(text: str) -> Address:
-    """Read a URL or a path, a relative one from here. Raises ``UrlError``."""
+    """Read a URL or a path, a relative one from here.
+
+    ``..`` after a link leads where the system says. Raises ``UrlError``.
+    """
     scheme, colon, _ = text.partition(":")
     if text and not text.startswith("/") and (not colon or "/" in scheme):
         text = os.path.join(os.getcwd(), text)
-    return parse_url(text)
+    place = parse_url(text)
+    return _through_links(place, text) if place.scheme == "file" else place
+
+
+def _through_links(place: Address, text: str) -> Address:
+    """Return where the system finds a local path in which ``..`` may follow a link."""
+    names = text[text.index("/") :].split("/")
+    if ".." not in names:
+        return place
+    after = len(names) - names[::-1].index("..")
+    above = "/".join(names[:after])
+    real = os.path.realpath(above)
+    if real == os.path.realpath(os.path.normpath(above)):
+        return place
+    return place.at(os.path.join(real, *(name for name in names[after:] if name not in ("", "."))))
 
 
 def destination(url: str) -> Address:

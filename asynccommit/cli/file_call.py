@@ -106,6 +106,15 @@ def read_file_call(
     return FileCall(absolute(url), store_options(storage), rate, workers, output)
 
 
+def refuse_dots(url: str) -> None:
+    """Refuse to move or delete ``.`` or ``..``, as ``rm`` and ``mv`` do.
+
+    Raises ``OptionError``.
+    """
+    if url.rstrip("/").rpartition("/")[2] in (".", ".."):
+        raise OptionError(f"{url!r} is the working directory or above another one: give its name")
+
+
 def second_place(first: Address, url: str, into: str = "") -> Address:
     """Read a destination in the same store.
 

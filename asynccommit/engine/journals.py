@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from asynccommit.commit.hints import quoted
 from asynccommit.errors import (
     ExistsError,
+    ManifestError,
     NotFoundError,
     OptionError,
     OutcomeUnknownError,
     PreconditionError,
+    RejectedError,
 )
 from asynccommit.formats.move_journal import (
     MAX_JOURNAL_BYTES,
@@ -22,7 +24,7 @@ from asynccommit.formats.move_journal import (
     decode_journal,
     encode_journal,
 )
-from asynccommit.stores.base import Store
+from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.tree import read_if_there, remove_file
@@ -51,19 +53,19 @@ class Journal:
     async def begin(self, content: MoveJournal) -> None:
         """Write the journal of a new move.
 
-        Raises ``ExistsError`` that says what is there.
+        Raises ``ExistsError`` that says what is there; that is left as it is.
         """
         data = encode_journal(content)
         if self.store.traits.directories:
             await self.store.mkdir(self.place.path.rpartition("/")[0] or "/")
         try:
             await self.store.put(self.place.path, data, overwrite=False)
-        except (ExistsError, OutcomeUnknownError) as error:
-            there = await read_if_there(self.store, self.place.path, MAX_JOURNAL_BYTES)
+        except (ExistsError, OutcomeUnknownError, PreconditionError) as error:
+            there = await self._found()
             if there is None and isinstance(error, OutcomeUnknownError):
                 raise
             if there != data:
-                raise ExistsError("put", str(self.place), self._refusal(there or b"")) from error
+                raise ExistsError("put", str(self.place), self._refusal(there)) from error
         await self._sync()
         self.content = content
 
@@ -114,8 +116,23 @@ class Journal:
             await self.store.sync(self.place.path)
             await self.store.sync(self.place.path.rpartition("/")[0] or "/")
 
-    def _refusal(self, data: bytes) -> str:
-        state = decode_journal(data, str(self.place)).state
+    async def _found(self) -> bytes | None:
+        """Return the content of the file that is there; ``None`` for anything else."""
+        try:
+            if (await self.store.head(self.place.path)).kind is Kind.FILE:
+                return await self.store.get(self.place.path, MAX_JOURNAL_BYTES)
+        except NotFoundError:
+            return None
+        except RejectedError:  # too long for a journal
+            return b""
+        return None
+
+    def _refusal(self, data: bytes | None) -> str:
+        try:
+            state = decode_journal(data or b"", str(self.place)).state
+        except ManifestError:
+            what = "a link or directory" if data is None else "a file that is no journal"
+            return f"{what} is there: choose another path for the journal"
         name = quoted(self.shown)
         if state is not JournalState.BEGUN:
             return f"it is the journal of a move that was {state}: delete it, or choose another"

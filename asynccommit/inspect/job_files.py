@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from asynccommit.api import StorageOptions
@@ -13,7 +12,7 @@ from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.paths import is_within, parent_of
-from asynccommit.errors import NotFoundError, PreconditionError
+from asynccommit.engine.renames import find
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import FoundJob, children, find_jobs, open_stores
 from asynccommit.inspect.errors import JobFilesError
@@ -92,15 +91,16 @@ class OpenJobs:
     async def refuse_tree(self, path: str) -> None:
         """Refuse a directory of which anything is in the directory of a job.
 
-        It is listed as a whole. Raises ``JobFilesError`` and ``StoreError``.
+        It is listed as a whole, but not the root of a store, which no command takes. Raises
+        ``JobFilesError`` and ``StoreError``.
         """
         await self.refuse(path)
-        if self._force or job_directory_of(path) is not None:
+        if self._force or path == "/" or job_directory_of(path) is not None:
             return
-        found = set[str | None]()
-        with suppress(NotFoundError, PreconditionError):
-            async for info in list_tree(self._store, path):
-                found.add(job_directory_of(info.path))
+        top = await find(self._store, path)
+        if top is None or not top.is_dir:
+            return
+        found = {job_directory_of(info.path) async for info in list_tree(self._store, path)}
         await self.refuse_all(top for top in found if top is not None)
 
     async def _find(self, dest: Address) -> list[_OpenJob]:

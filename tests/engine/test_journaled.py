@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,34 @@ async def test_copies_have_no_journal(place: Place, tmp_path: Path) -> None:
     await place.write({"in/a": "1"})
     with pytest.raises(UnsupportedError):
         await move_tree(place.store, place("in"), place("out"), journal=tmp_path / "j")
+
+
+@pytest.mark.parametrize("kind", ["text", "long", "link", "dangling", "directory", "fifo"])
+@pytest.mark.parametrize("place", ["local"], indirect=True)
+async def test_what_is_no_journal_is_left_as_it_is(place: Place, tmp_path: Path, kind: str) -> None:
+    """A path where anything else is, is refused before a file is moved."""
+    _opened(place)
+    await place.write(TREE)
+    notes, journal = tmp_path / "notes", tmp_path / "journal"
+    notes.write_text("mine")
+    _make_anything(journal, kind, notes)
+    before = journal.lstat()
+
+    with pytest.raises(PreflightError, match="choose another path"):
+        await move_tree(place.store, place("in"), place("out"), journal=journal)
+
+    assert journal.lstat() == before
+    assert notes.read_text() == "mine"
+    assert TREE.items() <= (await place.files("in")).items()
+    assert not await place.exists("out")
+
+
+def _make_anything(path: Path, kind: str, notes: Path) -> None:
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind in ("link", "dangling"):
+        path.symlink_to(notes if kind == "link" else notes.with_name("none"))
+    else:
+        path.write_text("mine" * (1 if kind == "text" else 2**19))

@@ -20,7 +20,7 @@ from asynccommit.cli.file_call import (
     is_literal,
     matching,
     read_file_call,
-    read_lines_aside,
+    refuse_dots,
     second_place,
 )
 from asynccommit.cli.move_settling import (
@@ -32,6 +32,7 @@ from asynccommit.cli.move_settling import (
     Undo,
     advice_of,
 )
+from asynccommit.cli.name_lists import quote_name, read_list
 from asynccommit.cli.output import Exit, Output
 from asynccommit.engine.deletes import delete_files, delete_tree
 from asynccommit.engine.listing import list_tree
@@ -111,7 +112,8 @@ def ls(
 
     A pattern with *, ? or [...] lists the files below it that match; * matches
     slashes as well. With --format names or tsv, other commands read the list
-    through --from-file.
+    through --from-file; names that are not printable text are quoted as git
+    quotes paths.
     """
     call = read_file_call(place, storage_option, output)
     lines = _Listing(output, columns)
@@ -185,6 +187,7 @@ def mv(
         return
     if source is None or dest is None:
         raise OptionError("expected SOURCE and DEST, or --resume or --undo with a journal")
+    refuse_dots(source)
     call = read_file_call(source, storage_option, output, rate=rate, workers=workers)
     options: dict[str, Any] = {
         "replace": replace,
@@ -194,6 +197,8 @@ def mv(
         "journal": None if journal is None else str(absolute(journal)),
         "lease": lease,
     }
+    name = "" if from_file else call.place.path.rpartition("/")[2]
+    goal, into = (second_place(call.place, dest, end).path for end in (name, ""))
     again = f"{_AGAIN} with --keep-going" if from_file else _AGAIN
     try:
         report = call.run(
@@ -201,7 +206,8 @@ def mv(
                 call.open_jobs(store, force=force),
                 store,
                 call,
-                dest,
+                goal,
+                into,
                 from_file,
                 {**options, "on_progress": on_bulk},
             ),
@@ -218,20 +224,18 @@ async def _move(
     jobs: OpenJobs,
     store: Wrapped,
     call: FileCall,
-    dest: str,
+    goal: str,
+    into: str,
     from_file: str | None,
     options: dict[str, Any],
 ) -> BulkReport:
-    """Move a list of files, a directory or what matches a pattern."""
-    name = "" if from_file else call.place.path.rpartition("/")[2]
-    goal = second_place(call.place, dest, name).path
+    """Move a list of files or a directory to ``goal``, or matches ``into``."""
     await jobs.refuse(goal)
     if from_file:
         return await rename_files(store, _listed(jobs, call, from_file, goal), **options)
     if await is_literal(store, call.place):
         await jobs.refuse_tree(call.place.path)
         return await move_tree(store, call.place.path, goal, **options)
-    into = second_place(call.place, dest).path
     return await rename_files(store, _matched(jobs, store, call, into), **options)
 
 
@@ -260,6 +264,7 @@ def rm(
     Patterns leave the directories of jobs alone unless they name them, and
     nothing is deleted while a job there has not ended.
     """
+    refuse_dots(place)
     call = read_file_call(place, storage_option, output, rate=rate, workers=workers)
     on_error: OnError = "continue" if keep_going else "stop"
 
@@ -343,8 +348,8 @@ async def _to_delete(
         async for info in matching(store, call.place, jobs=jobs):
             yield info.path
         return
-    async for line in read_lines_aside(name):
-        path = below(call.place.path, line.partition("\t")[0])
+    async for listed in read_list(name):
+        path = below(call.place.path, listed.name)
         await jobs.refuse(path)
         yield path
 
@@ -352,11 +357,10 @@ async def _to_delete(
 async def _listed(
     jobs: OpenJobs, call: FileCall, name: str, dest: str
 ) -> AsyncIterator[FileRename]:
-    async for line in read_lines_aside(name):
-        relative, _, facts = line.partition("\t")
-        source, etag = below(call.place.path, relative), facts.partition("\t")[2]
+    async for listed in read_list(name):
+        source = below(call.place.path, listed.name)
         await jobs.refuse(source)
-        yield FileRename(source, below(dest, relative), etag or None)
+        yield FileRename(source, below(dest, listed.name), listed.etag)
 
 
 async def _matched(
@@ -380,16 +384,8 @@ async def _matched(
 
 
 async def _expected(call: FileCall, name: str) -> AsyncIterator[Expected]:
-    number = 0
-    async for line in read_lines_aside(name):
-        number += 1
-        relative, *facts = line.split("\t")
-        size, etag, *more = *facts, "", ""
-        if more[2:] or (size and not size.isdecimal()):
-            shown = plain(line[:200])
-            raise OptionError(f"{name}, line {number}: expected name, size and etag, not {shown!r}")
-        path = below(call.place.path, relative)
-        yield Expected(path, int(size) if size else None, etag or None)
+    async for listed in read_list(name):
+        yield Expected(below(call.place.path, listed.name), listed.size, listed.etag)
 
 
 class _Listing:
@@ -422,10 +418,8 @@ class _Listing:
             self._print_raw(name, info)
 
     def _print_raw(self, name: str, info: Info) -> None:
-        if not {"\t", "\n", "\r"}.isdisjoint(name):
-            raise OptionError(f"the name {name!r} does not fit into one line: use --json")
         facts = f"\t{info.size}\t{info.etag or ''}" if self._columns is Columns.TSV else ""
-        self._print(name + facts)
+        self._print(quote_name(name) + facts)
 
     def _print(self, line: str) -> None:
         sys.stdout.write(f"{line}\n")

@@ -47,6 +47,7 @@ def rename(
             _require_etag(named, here, etag)
         if replace:
             _move_over(path_from(here, named), path_from(there, place))
+            _end_twin(path_from(here, named), path_from(there, place))
         else:
             move_new(named, place, here, there)
     except OSError as error:
@@ -82,6 +83,22 @@ def _move_over(source: str, dest: str) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not empty_of_hidden(dest):
             raise
         os.replace(source, dest)
+
+
+def _end_twin(source: str, dest: str) -> None:
+    """Remove the old name of a file that had both names.
+
+    The system does nothing then, and says that it has. Raises ``PreconditionError`` if the names
+    are one, reached through a link.
+    """
+    here = _lstat(source)
+    there = None if here is None else _lstat(dest)
+    if here is None or there is None or not os.path.samestat(here, there):
+        return
+    (above, name), (beside, other) = os.path.split(source), os.path.split(dest)
+    if name == other and os.path.samefile(above or ".", beside or "."):
+        raise PreconditionError("rename", source, f"{dest} is the same file")
+    os.unlink(source)
 
 
 def _lstat(path: str) -> os.stat_result | None:

@@ -233,7 +233,8 @@ class _Case(Case):
         self._is_file = op.name == "put" or self._etag is not None
         self._directories = traits.directories
         self._contents = traits.content_etags
-        self._weak = traits.weak_etags
+        # Two files may have one etag, or one file two names.
+        self._twins = traits.weak_etags or traits.links
         self._lasting = traits.lasting
         self._same = traits.same
 
@@ -242,7 +243,7 @@ class _Case(Case):
         missing = isinstance(error, NotFoundError)
         info = await self._destination(error)
         seen, source = self._recognise(info), None
-        if seen is DestinationState.MINE and self._weak and await self._is_unmoved(error):
+        if seen is DestinationState.MINE and self._twins and await self._is_unmoved(error):
             seen = DestinationState.OTHER
         doubtful = self.lost or (missing and seen is DestinationState.NOTHING)
         if self._contents and self._has_content(info):
