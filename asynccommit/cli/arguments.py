@@ -123,7 +123,7 @@ def absolute(text: str) -> Address:
 
 
 def _through_links(place: Address, text: str) -> Address:
-    """Return where the system finds a local path in which ``..`` may follow a link."""
+    """Return where the system finds a path whose ``..`` may follow a link."""
     names = text[text.index("/") :].split("/")
     if ".." not in names:
         return place

@@ -1,8 +1,8 @@
-"""Lists of files: lines of a name or, separated by tabs, name, size and etag.
+"""Lists of files: lines of a name, or of name, size and etag.
 
-A name that is not printable text, or begins with a quotation mark, is written as git writes paths:
-in quotation marks, with C's escapes and octal ones for bytes. So any name fits into one line, and
-is read back exactly.
+Tabs separate the three. A name that is not printable text, or begins with a quotation mark, is
+written as git writes paths: in quotation marks, with C's escapes and octal ones for bytes. So any
+name fits into one line, and is read back exactly.
 """
 
 from __future__ import annotations

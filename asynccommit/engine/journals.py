@@ -117,7 +117,7 @@ class Journal:
             await self.store.sync(self.place.path.rpartition("/")[0] or "/")
 
     async def _found(self) -> bytes | None:
-        """Return the content of the file that is there; ``None`` for anything else."""
+        """Return the content of the file; ``None`` if there is none."""
         try:
             if (await self.store.head(self.place.path)).kind is Kind.FILE:
                 return await self.store.get(self.place.path, MAX_JOURNAL_BYTES)

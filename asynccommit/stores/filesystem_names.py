@@ -4,11 +4,22 @@ from __future__ import annotations
 
 TEMPORARY_FILE = ".asynccommit-"
 """The prefix of the temporary files that a store writes; their suffix is ``.tmp``."""
+CHECKSUM_HEADER = b"crc\0"
+"""The header of Hadoop's checksum files; Hadoop ignores a file without it."""
 
 
 def is_checksum(name: str) -> bool:
     """Return whether Hadoop's local filesystem hides ``name`` as a checksum."""
     return name.startswith(".") and name.endswith(".crc")
+
+
+def is_checksum_data(head: bytes, size: int) -> bool:
+    """Return whether a file is Hadoop's checksum, by 8 bytes and its size.
+
+    These are a header, the number of bytes for each checksum, then checksums of 4 bytes each.
+    """
+    every = int.from_bytes(head[4:8], "big", signed=True)
+    return head[:4] == CHECKSUM_HEADER and len(head) >= 8 and every > 0 and size % 4 == 0
 
 
 def is_temporary(name: str) -> bool:

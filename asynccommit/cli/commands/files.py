@@ -189,6 +189,7 @@ def mv(
         raise OptionError("expected SOURCE and DEST, or --resume or --undo with a journal")
     refuse_dots(source)
     call = read_file_call(source, storage_option, output, rate=rate, workers=workers)
+    goals = _goals(call, dest, from_file)
     options: dict[str, Any] = {
         "replace": replace,
         "copy": copy,
@@ -197,19 +198,11 @@ def mv(
         "journal": None if journal is None else str(absolute(journal)),
         "lease": lease,
     }
-    name = "" if from_file else call.place.path.rpartition("/")[2]
-    goal, into = (second_place(call.place, dest, end).path for end in (name, ""))
     again = f"{_AGAIN} with --keep-going" if from_file else _AGAIN
     try:
         report = call.run(
             lambda store, on_bulk: _move(
-                call.open_jobs(store, force=force),
-                store,
-                call,
-                goal,
-                into,
-                from_file,
-                {**options, "on_progress": on_bulk},
+                call, store, force, goals, from_file, {**options, "on_progress": on_bulk}
             ),
             again if journal is None else advice_of(journal),
         )
@@ -220,16 +213,22 @@ def mv(
     _show(output, report)
 
 
+def _goals(call: FileCall, dest: str, from_file: str | None) -> tuple[str, str]:
+    """Return where the source goes, and where what matches it goes."""
+    name = "" if from_file else call.place.path.rpartition("/")[2]
+    return second_place(call.place, dest, name).path, second_place(call.place, dest).path
+
+
 async def _move(
-    jobs: OpenJobs,
-    store: Wrapped,
     call: FileCall,
-    goal: str,
-    into: str,
+    store: Wrapped,
+    force: bool,
+    goals: tuple[str, str],
     from_file: str | None,
     options: dict[str, Any],
 ) -> BulkReport:
-    """Move a list of files or a directory to ``goal``, or matches ``into``."""
+    """Move a list of files, a directory or what matches a pattern."""
+    jobs, (goal, into) = call.open_jobs(store, force=force), goals
     await jobs.refuse(goal)
     if from_file:
         return await rename_files(store, _listed(jobs, call, from_file, goal), **options)

@@ -10,9 +10,17 @@ from contextlib import asynccontextmanager, suppress
 
 from asynccommit.commit.by_rename.plan import Aside
 from asynccommit.commit.context import CommitContext
-from asynccommit.errors import ExistsError, NotFoundError
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+)
 from asynccommit.stores.base import Kind
-from asynccommit.stores.filesystem_names import checksum_of
+from asynccommit.stores.filesystem_names import checksum_of, is_checksum_data
+
+_MOST = 64 * 1024 * 1024
 
 
 @asynccontextmanager
@@ -56,6 +64,18 @@ def _has_one(run: CommitContext, aside: Aside) -> bool:
 async def _move(run: CommitContext, path: str, place: str) -> bool:
     """Move the checksum of ``path`` beside ``place``; false if there is none."""
     with suppress(NotFoundError, ExistsError):
-        await run.store.rename(checksum_of(path), checksum_of(place))
-        return True
+        if await _is_checksum(run, checksum_of(path)):
+            await run.store.rename(checksum_of(path), checksum_of(place))
+            return True
     return False
+
+
+async def _is_checksum(run: CommitContext, path: str) -> bool:
+    """Return whether a file is a checksum by its content, too."""
+    try:
+        data = await run.store.get(path, _MOST)
+    except RejectedError:  # that of a file of gigabytes, and too long to look at
+        return True
+    except (PreconditionError, DeniedError):  # a directory or link; a file of somebody else
+        return False
+    return is_checksum_data(data[:8], len(data))

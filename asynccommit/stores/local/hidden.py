@@ -14,12 +14,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from stat import S_ISDIR
+from stat import S_ISREG
 
-from asynccommit.stores.filesystem_names import checksum_of, file_of, is_checksum, is_unlisted
-
-_HEADER = b"crc\0"
-"""The header of Hadoop's checksum files; Hadoop ignores a file without it."""
+from asynccommit.stores.filesystem_names import (
+    CHECKSUM_HEADER,
+    checksum_of,
+    file_of,
+    is_checksum,
+    is_checksum_data,
+    is_unlisted,
+)
 
 
 def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -35,14 +39,20 @@ def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
     return shown, stale
 
 
-def _is_of_hadoop(path: str) -> bool:
-    """Return whether ``path`` is a checksum file, or cannot be looked at."""
+def _is_of_hadoop(path: str, *, exact: bool = False) -> bool:
+    """Return whether Hadoop takes ``path`` for a checksum, or it is gone.
+
+    With ``exact`` it must be one to its length: a file to delete.
+    """
     try:
-        if S_ISDIR(os.lstat(path).st_mode):
+        if not S_ISREG(os.lstat(path).st_mode):
             return False
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            return os.read(fd, len(_HEADER)) == _HEADER
+            head = os.read(fd, 8)
+            return head[:4] == CHECKSUM_HEADER and (
+                not exact or is_checksum_data(head, os.fstat(fd).st_size)
+            )
         finally:
             os.close(fd)
     except FileNotFoundError:
@@ -65,9 +75,10 @@ def empty_of_hidden(path: str) -> bool:
 def drop_sidecar(path: str) -> None:
     """Remove the checksum of ``path``, whose file was replaced or deleted.
 
-    A missing checksum is fine.
+    A missing checksum is fine. Another file of that name is kept: readers ignore it, too.
     """
     sidecar = checksum_of(path)
-    if os.access(sidecar, os.F_OK):  # cheaper than an exception, and there is nearly never one
+    # Cheaper than an exception, and there is nearly never one.
+    if os.access(sidecar, os.F_OK) and _is_of_hadoop(sidecar, exact=True):
         with suppress(OSError):
             os.unlink(sidecar)

@@ -14,7 +14,7 @@ from asynccommit.stores.policies.funnel import Call, Op
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, run_task
 
-STALE = b"crc\0\0\0\2\0 of a file that is gone"
+STALE = b"crc\0\0\0\2\0 of the gone one"
 OLD = b"crc\0\0\0\2\0 of the old file"
 FAILING = Fault("rename", DeniedError, "tasks/")
 
@@ -35,6 +35,21 @@ async def test_a_foreign_file_named_as_a_checksum_stays(tmp_path: Path) -> None:
 
     assert (tmp_path / ".n.csv.crc").read_bytes() == b"notes"
     assert (tmp_path / "n.csv").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
+async def test_a_foreign_file_stays_beside_a_replaced_one(tmp_path: Path, mode: Mode) -> None:
+    """A file that only has the name of its checksum is neither moved aside nor deleted."""
+    for notes in (b"notes", b"crc\0 and notes", b"crc\0\0\0\2\0 notes!!!!"):
+        (tmp_path / "n.csv").write_bytes(b"old")
+        (tmp_path / ".n.csv.crc").write_bytes(notes)
+        job = committer(tmp_path, job_id=f"job-{len(notes)}", delete_target_files=True)
+        await job.setup_job()
+        await run_task(job, 0, {"n.csv": "new"})
+        await job.commit_job(mode=mode)
+
+        assert (tmp_path / ".n.csv.crc").read_bytes() == notes
+        assert (tmp_path / "n.csv").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("directory", ["", "day=1"])

@@ -132,10 +132,25 @@ async def test_a_stale_checksum_goes_with_its_file(
 ) -> None:
     """What deletes or replaces NAME removes .NAME.crc, and no other checksum."""
     for name in ("f", ".f.crc", ".other.crc"):
-        Path(root, name).write_bytes(b"old")
+        Path(root, name).write_bytes(HADOOP)
     await change(store, root)
     assert not os.path.lexists(f"{root}/.f.crc")
     assert os.path.lexists(f"{root}/.other.crc")
+
+
+@pytest.mark.parametrize("change", [_delete, _put, _rename, _copy])
+@pytest.mark.parametrize("notes", [b"", b"notes", b"crc\0", HADOOP + b"1", b"crc\0\0\0\0\0"])
+async def test_what_only_has_the_name_of_a_checksum_stays(
+    store: LocalStore,
+    root: str,
+    change: Callable[[LocalStore, str], asyncio.Future[None]],
+    notes: bytes,
+) -> None:
+    """A file is Hadoop's checksum if its header and its length say so."""
+    Path(root, "f").write_bytes(b"old")
+    Path(root, ".f.crc").write_bytes(notes)
+    await change(store, root)
+    assert Path(root, ".f.crc").read_bytes() == notes
 
 
 async def test_directories_of_a_page_are_listed_in_one_call(
