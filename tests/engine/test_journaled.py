@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout
 from asynccommit.engine import BulkError, move_tree, rename_files, resume
 from asynccommit.errors import (
+    DeniedError,
     ExistsError,
     NotFoundError,
     OptionError,
@@ -17,8 +20,13 @@ from asynccommit.errors import (
     PreflightError,
     UnsupportedError,
 )
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
+from tests.commit.by_rename.test_plan_file import forge
 from tests.engine.conftest import KINDS, RENAMING, Place, on
+from tests.support.faults import Fault, Faults, apart
 
 TREE = {"in/a": "1", "in/d/b": "2", "in/d/e/c": "3"}
 NEW = {f"out/{name.removeprefix('in/')}": text for name, text in TREE.items()}
@@ -184,3 +192,26 @@ def _make_anything(path: Path, kind: str, notes: Path) -> None:
         path.symlink_to(notes if kind == "link" else notes.with_name("none"))
     else:
         path.write_text("mine" * (1 if kind == "text" else 2**19))
+
+
+@on(["local"])
+async def test_a_plan_that_replaces_what_its_journal_keeps(place: Place, tmp_path: Path) -> None:
+    """The journal says whether files are replaced, and not the plan, which others may write."""
+    _opened(place)
+    await place.write({"in/a": "1", "in/b": "2", "out/keep": "k"})
+    broken = Faults(Fault("rename", DeniedError, "/out/b"))
+    store = Wrapped(place.store, *apart([broken]))
+    store.address = place.store.address
+    journal = tmp_path / "j"
+    with pytest.raises(BulkError):
+        await move_tree(store, place("in"), place("out"), journal=journal)
+    job_id = next(Path(place("out")).glob("_temporary/*/00/commit-record.json")).parts[-3]
+    layout = Layout(Address("file", "", place("out")), job_id)
+    committer = ManifestCommitter(place.store, layout, Options(), this_host())
+    await place.write({"out/b": "theirs"})
+    etag = (await place.store.head(place("out/b"))).etag
+    await forge(committer, lambda chunk: chunk.update(aside=[["b", "file", etag]]))
+    with pytest.raises(BulkError, match="replaces no existing file"):
+        await resume(place.store, journal)
+
+    assert Path(place("out/b")).read_text() == "theirs"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Aside, Plan
+from asynccommit.commit.by_rename.plan_check import refuse_excess
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.job.drafts import draft, put_drafted
@@ -189,7 +190,7 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
     """Read and check the plan of ``record`` into ``loaded``.
 
     Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
-    job may go.
+    job may go, and for a plan that does more than its record allows.
     """
     plan = Plan(loaded)
     loaded.tasks.update(record.tasks)
@@ -210,6 +211,7 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
             f"{record.files} of {record.bytes}",
         )
     plan.units = set(outermost(loaded.directories))
+    await refuse_excess(run, record, plan)
     plan.make = plan.to_make(run.store.traits)
     return plan
 

@@ -23,6 +23,7 @@ from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
+from asynccommit.commit.by_rename.plan_check import REPLACES
 from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
 from asynccommit.commit.by_rename.quotas import (
     about_names,
@@ -425,6 +426,7 @@ def _record(beginning: _Beginning) -> CommitRecord:
             **{name: getattr(options, name) for name in KEPT},
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
+            REPLACES: any(aside.path != run.layout.success for aside in plan.aside),
             **({TARGETS: places_text(run, plan.targets)} if plan.targets else {}),
             **run.layout.facts,
             **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
