@@ -4,7 +4,7 @@ Results are kept beside the environments, in ``build/field``: a cell that has pa
 commit is not run again.
 
     python -m tests.field                     all cells; makes an environment for each Spark line
-    python -m tests.field submit 4.0          cells with both in their names
+    python -m tests.field submit 4.0          cells with both in their names, or whole names
     python -m tests.field --installed         those of the installed Spark line
     python -m tests.field --minutes 5         those that end in time; others first each day
     python -m tests.field --print             no run; the table as far as it is known
@@ -34,12 +34,18 @@ YES, NO, MISSING, BEFORE, LATER = "yes", "no", "missing", "passed before", "not 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cells; return the exit code."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
     if asked.print:
         known = results.latest(results.read_results(RECORDED), results.read_results(_OWN))
         _say("\n".join(results.tables(known)))
         return 0
-    return _record() if asked.record else _run(_chosen(asked), asked)
+    if asked.record:
+        return _record()
+    cells = _chosen(asked)
+    if not cells:
+        parser.error(f"no cell has {' and '.join(asked.names)} in its name")
+    return _run(cells, asked)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _chosen(asked: argparse.Namespace) -> list[Cell]:
-    cells = [cell for cell in CELLS if all(name in cell.name for name in asked.names)]
+    named = [cell for cell in CELLS if cell.name in asked.names]
+    cells = named or [cell for cell in CELLS if all(name in cell.name for name in asked.names)]
     if asked.installed:
         cells = [cell for cell in cells if cell.line == installed_line()]
     if asked.minutes is not None and cells:

@@ -70,16 +70,18 @@ def _page(results: Mapping[str, Result]) -> Iterator[str]:
     yield _TEXT.format(newest=NEWEST, releases=", ".join(LINES.values()))
     yield from tables(results)
     yield ""
-    for (made, date), names in sorted(_runs(results).items()):
-        yield f"{len(names)} cells ran at commit `{made}` on {date}."
+    yield f"{_runs(results)}."
     yield ""
 
 
-def _runs(results: Mapping[str, Result]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for name, result in results.items():
-        found.setdefault((result.commit, result.date), []).append(name)
-    return found
+def _runs(results: Mapping[str, Result]) -> str:
+    """Return the commit and the day of each cell; those of most cells are said for the rest."""
+    found: dict[str, list[str]] = {}
+    for name, result in sorted(results.items()):
+        found.setdefault(f"at commit `{result.commit}` on {result.date}", []).append(f"`{name}`")
+    *few, (most, rest) = sorted(found.items(), key=lambda run: len(run[1]))
+    parts = [f"{', '.join(names)} ran {when}" for when, names in few]
+    return "; ".join([*parts, f"{'the other ' if few else ''}{len(rest)} cells ran {most}"])
 
 
 def tables(results: Mapping[str, Result]) -> Iterator[str]:
@@ -130,4 +132,6 @@ Each application makes what it is given: the jar, the Maven package in a local r
 module of `--py-files` with a zip of this package, and the archive, which is a virtual environment
 packed with `tar`. The shell gets `PYSPARK_DRIVER_PYTHON_OPTS=-i`, without which Python reads a pipe
 as a script that has no session. The store of `stores=["abfs"]` is the emulator of this package.
+
+The seconds are those of the whole application, on a machine of two cores with other work to do.
 """

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.field import __main__ as runner
-from tests.field import effects, programs
+from tests.field import effects, programs, results
 from tests.field.belongings import LOADS
 from tests.field.cells import CELLS, LOCAL, Cell, run_cell
 from tests.field.environments import LINES, NEWEST, Environment, environment, installed_line
@@ -133,9 +133,44 @@ def test_starts_with_another_call_are_made_from_the_example() -> None:
         assert len(set(made.splitlines()) ^ set(example)) == 2
 
 
+def test_page_is_that_of_the_results() -> None:
+    """The page says what the file of results says, and each cell of the table has passed."""
+    recorded = results.read_results(results.RECORDED)
+
+    assert results.PAGE.read_text("utf-8") == results.page(recorded)
+    assert [*recorded] == sorted(cell.name for cell in CELLS)
+    assert {result.outcome for result in recorded.values()} == {"yes"}
+
+
 def test_a_run_without_time_begins_no_cell(capsys: pytest.CaptureFixture[str]) -> None:
     """A run whose time is up says how many cells it has not reached, and has not failed."""
-    assert runner.main(["--installed", "--minutes", "0", "--again"]) == 0
-    count = len([cell for cell in CELLS if cell.line == installed_line()])
+    assert runner.main(["--minutes", "0", "--again"]) == 0
 
-    assert f"{count} not reached" in capsys.readouterr().out
+    assert f", {len(CELLS)} not reached" in capsys.readouterr().out
+
+
+def test_a_cell_is_chosen_by_its_name_or_by_parts_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A whole name chooses one cell, though it is a part of another's."""
+    name = Cell("submit", NEWEST, LOCAL).name
+
+    for names, count in (([name], 1), (["submit", NEWEST], 2)):
+        assert runner.main([*names, "--minutes", "0", "--again"]) == 0
+        assert f", {count} not reached" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        runner.main(["submit", "yarn"])
+
+
+def test_results_of_changed_files_are_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Results that no commit can repeat are refused, and the file of results stays as it was."""
+    own = {CELLS[0].name: results.Result("yes", "0123456+changes", "2026-11-26", 9)}
+    results.write_results(tmp_path / "results.json", own)
+    monkeypatch.setattr(runner, "_OWN", tmp_path / "results.json")
+    before = results.RECORDED.read_text("utf-8")
+
+    assert runner.main(["--record"]) == 1
+    assert CELLS[0].name in capsys.readouterr().err
+    assert results.RECORDED.read_text("utf-8") == before
