@@ -16,6 +16,7 @@ from asynccommit.errors import ExistsError, NotFoundError, OptionError, Unsuppor
 from asynccommit.options.checked import NO_TEXT
 from asynccommit.stores.base import Store
 from asynccommit.stores.filesystem_names import is_unlisted
+from asynccommit.stores.modes import MODES
 from asynccommit.stores.streaming import Stream, StreamingStore
 from asynccommit.stores.tree import remove_file
 from asynccommit.stores.urls import Address
@@ -77,6 +78,7 @@ class StoreWork:
         self._dest = dest
         self._base = base
         self._local = dest.scheme == "file"
+        self._modes = store.traits.modes or MODES
         self._slots = Slots(_IN_MEMORY)
         self._made: set[str] = set()
 
@@ -92,14 +94,14 @@ class StoreWork:
                 f"{self._dest} is not a local filesystem: use Task.put or Task.open"
             )
         path = self._place(name)
-        make_parents(path, self._base)
+        make_parents(path, self._base, self._modes)
         return path
 
     async def put(self, name: str, data: Chunk) -> None:
         """See ``Work.put``."""
         path = self._place(name)
         if self._local:
-            await asyncio.to_thread(make_parents, path, self._base)
+            await asyncio.to_thread(make_parents, path, self._base, self._modes)
         else:
             await self._make_parent(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
@@ -112,7 +114,7 @@ class StoreWork:
         """
         path, save = self._place(name), partial(self.put, name)
         if self._local:
-            return LocalWriter(path, self._base)
+            return LocalWriter(path, self._base, self._modes)
         rules = self._store.traits.streaming
         if rules is None:
             return WholeWriter(path, save)

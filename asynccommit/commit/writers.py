@@ -21,6 +21,8 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.options.checked import BUFFER
+from asynccommit.stores.base import Modes
+from asynccommit.stores.modes import MODES, create, make_directory
 
 _GATHERED = 1 << 20
 """Bytes that are written to a local file at once; each write needs a thread."""
@@ -162,12 +164,14 @@ class LocalWriter(FileWriter):
     Args:
         path: on this machine.
         top: the directory above it that is never made.
+        modes: the permissions of the file and of directories that are made.
     """
 
-    def __init__(self, path: str, top: str = "/") -> None:
+    def __init__(self, path: str, top: str = "/", modes: Modes = MODES) -> None:
         super().__init__()
         self.path = path
         self._top = top
+        self._modes = modes
         self._file: IO[bytes] | None = None
         self._gathered = BytesIO()
 
@@ -210,8 +214,8 @@ class LocalWriter(FileWriter):
     def _write(self, data: bytes, close: bool) -> None:
         try:
             if self._file is None:
-                make_parents(self.path, self._top)
-                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+                make_parents(self.path, self._top, self._modes)
+                self._file = open(self.path, "wb", buffering=0, opener=self._create)  # noqa: SIM115
             view = memoryview(data)
             while view:
                 view = view[self._file.write(view) :]
@@ -219,6 +223,9 @@ class LocalWriter(FileWriter):
                 self._file.close()
         except OSError as error:
             raise RejectedError("put", self.path, error.strerror or str(error)) from None
+
+    def _create(self, path: str, flags: int) -> int:
+        return create(path, flags, self._modes.file)
 
     def _remove(self) -> None:
         if self._file is not None:
@@ -228,7 +235,7 @@ class LocalWriter(FileWriter):
                 os.unlink(self.path)
 
 
-def make_parents(path: str, top: str) -> None:
+def make_parents(path: str, top: str, modes: Modes = MODES) -> None:
     """Create the directories between ``top`` and the file ``path``.
 
     ``top`` itself is not created: it is deleted with its job or task, and a new one would look like
@@ -244,12 +251,12 @@ def make_parents(path: str, top: str) -> None:
         missing.append(parent)
         parent = os.path.dirname(parent)
     for directory in reversed(missing):
-        _make(directory)
+        _make(directory, modes.directory)
 
 
-def _make(directory: str) -> None:
+def _make(directory: str, mode: int) -> None:
     try:
-        os.mkdir(directory)
+        make_directory(directory, mode)
     except (FileExistsError, NotADirectoryError):
         if not os.path.isdir(directory):
             text = "a file is in its place, or in that of a parent directory"

@@ -37,6 +37,7 @@ _COMMITS = (
     r"(spark\.)?asynccommit)\."
 )
 _STORES = r"^(fs\.azure|fs\.gs|fs\.s3a|google\.cloud)\."
+_LOCAL = r"^fs\.permissions\."
 _HDFS = (  # as in Keys.java
     r"^(dfs\.client\.|dfs\.ha\.|dfs\.namenode\.rpc-address|dfs\.nameservices|dfs\.data\.transfer\.|"
     r"dfs\.encrypt\.data\.transfer|fs\.defaultFS|fs\.permissions\.|fs\.viewfs\.|"
@@ -252,7 +253,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
 def settings_of(session: Any, scheme: str = "") -> tuple[dict[str, str], dict[str, str]]:
     """Return a session's settings for commits, and for the store of a scheme."""
     conf = session._jsparkSession.sessionState().newHadoopConf()
-    stores = _HDFS if scheme in ("hdfs", "viewfs") else _STORES
+    stores = {"file": _LOCAL, "hdfs": _HDFS, "viewfs": _HDFS}.get(scheme, _STORES)
     return _set_by_user(conf, _COMMITS), _set_by_user(conf, stores)
 
 

@@ -134,6 +134,13 @@ class Multipart(NamedTuple):
     checked: bool = False
 
 
+class Modes(NamedTuple):
+    """The permissions of new directories and files, whatever the umask of the process."""
+
+    directory: int
+    file: int
+
+
 class Streaming(NamedTuple):
     """The rules of a store for the blocks of a file that is sent in blocks.
 
@@ -195,6 +202,8 @@ class Traits:
             a quota, which ``quotas`` tells.
         nested_zones: a zone may begin at any directory, and ``probe`` is one request that changes
             nothing.
+        modes: permissions of what callers make in directories of this machine; ``None`` if the
+            store has none there. Where it is set, ``adopt`` is supported.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
         durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
@@ -241,6 +250,7 @@ class Traits:
     probes: bool = False
     zones: bool = False
     nested_zones: bool = False
+    modes: Modes | None = None
     pins: bool = False
     durable: bool = True
     checksums: bool = False
@@ -433,6 +443,23 @@ class ProbingStore(Store, Protocol):
 
         Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
         reason why the store would refuse.
+        """
+        ...
+
+
+class ModeStore(Store, Protocol):
+    """A store whose directories have owners and permissions: ``Traits.modes``."""
+
+    async def adopt(self, moves: Sequence[tuple[str, str]], like: str) -> Sequence[bool]:
+        """Give directories the permissions that new ones would have.
+
+        Args:
+            moves: pairs of a directory and the one that it will be in, which may be an earlier
+                directory of these.
+            like: a directory that this caller has made.
+
+        Returns:
+            Whether each has the owner, the group and the default ACL of a new one, too.
         """
         ...
 

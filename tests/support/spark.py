@@ -142,7 +142,7 @@ scratch = Path(sys.argv[1])
 def run_script(
     scratch: Path,
     body: str,
-    *,
+    *arguments: str,
     timeout: float = 240,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
@@ -152,7 +152,9 @@ def run_script(
     """
     program = SCRIPT + textwrap.dedent(body)
     return run_python(
-        "-W", "ignore", "-c", program, str(scratch), timeout=timeout, **environment or {}
+        *("-W", "ignore", "-c", program, str(scratch), *arguments),
+        timeout=timeout,
+        **environment or {},
     )
 
 

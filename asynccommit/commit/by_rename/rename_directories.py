@@ -32,7 +32,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.runtime.concurrency import batches, for_each
-from asynccommit.stores.base import BatchStore, Info, Kind
+from asynccommit.stores.base import BatchStore, Info, Kind, ModeStore
 from asynccommit.stores.tree import Ask, ahead, list_all, list_if_there, walk
 
 WORTH = 2
@@ -89,15 +89,56 @@ async def carry(run: CommitContext, plan: Plan) -> None:
     """
     if plan.made or not (chosen := await _with_prints(run, plan, _choose(run, plan))):
         return
+    inside = _directories(plan, chosen)
     with run.meter.timed("job_stage_rename_directories", len(chosen)):
 
         async def move(trees: Sequence[_Tree]) -> None:
-            await _move(run, plan, trees)
+            await _move(run, plan, await _adopted(run, trees, inside))
             run.meter.step(len(trees))
 
         most = max(1, run.store.traits.bulk_list)
         await for_each(batches(chosen, most), move, workers=run.workers)
     plan.make = _still_to_make(plan)
+
+
+def _directories(plan: Plan, trees: Iterable[_Tree]) -> Mapping[str, list[str]]:
+    """Return the missing directories at and below each tree's destination, in order."""
+    found: dict[str, list[str]] = {tree.dest: [] for tree in trees}
+    missing = set(plan.missing)
+    for path in sorted(missing):
+        if (top := _top(path, missing)) in found:
+            found[top].append(path)
+    return found
+
+
+async def _adopted(
+    run: CommitContext, trees: Sequence[_Tree], inside: Mapping[str, list[str]]
+) -> Sequence[_Tree]:
+    """Return the trees that are as if this job had made their directories.
+
+    Their permissions become so. Others keep their owner or group if they are moved.
+
+    Args:
+        run: the commit under way.
+        trees: what is to be moved.
+        inside: see ``_directories``.
+    """
+    if run.store.traits.modes is None:
+        return trees
+    moves, owners = list[tuple[str, str]](), list[_Tree]()
+    for tree in trees:
+        for dest in inside[tree.dest]:
+            source = tree.source + dest[len(tree.dest) :]
+            above = tree.dest if dest == tree.dest else source
+            moves.append((source, above.rpartition("/")[0]))
+            owners.append(tree)
+    try:
+        fit = await cast(ModeStore, run.store).adopt(moves, run.epoch_dir)
+    except NotFoundError:
+        await require_place(run)
+        raise
+    unfit = {tree for tree, fits in zip(owners, fit, strict=True) if not fits}
+    return [tree for tree in trees if tree not in unfit]
 
 
 def carries(run: CommitContext, plan: Plan) -> bool:

@@ -19,6 +19,8 @@ from asynccommit.spark.datasource.files import TableFiles
 from asynccommit.spark.datasource.jobs import SourceJob, leave_nothing, opened_blocking, see_alive
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.sinks import LocalSink, StoreSink
+from asynccommit.stores.base import Modes
+from asynccommit.stores.modes import MODES, create, make_directory
 from asynccommit.sync import BlockingJob, BlockingTask
 
 
@@ -107,8 +109,8 @@ def _write(
     waiting = iter(batches)
     first = next(waiting, None)
     schema = _file_schema(rows, rows.schema if first is None else first.schema, options)
-    local = committer.layout.dest.scheme == "file"
-    begin = _local(task.directory) if local else _remote(committer, task)
+    local, modes = committer.layout.dest.scheme == "file", committer.store.traits.modes or MODES
+    begin = _local(task.directory, modes) if local else _remote(committer, task)
     # If files are uploaded in parts, only one part of each is in memory.
     whole = not local and committer.store.traits.multipart is None
     files = TableFiles(options, schema, *named, begin, whole=whole)
@@ -131,7 +133,7 @@ def _file_schema(rows: RowSchema, schema: pa.Schema, options: SourceOptions) -> 
     return pa.schema(inside, metadata=footer(rows.data_json, rows.spark))
 
 
-def _local(directory: str) -> Callable[[str], Any]:
+def _local(directory: str, modes: Modes) -> Callable[[str], Any]:
     """Return a function that opens files below a task attempt's directory.
 
     The function never makes that directory, so no file comes back once the end of the job has
@@ -143,8 +145,10 @@ def _local(directory: str) -> Callable[[str], Any]:
         for part in name.split("/")[:-1]:
             place = f"{place}/{part}"
             if not os.path.isdir(place):
-                os.mkdir(place)
-        return LocalSink(f"{directory}/{name}", "wb")
+                make_directory(place, modes.directory)
+        path = f"{directory}/{name}"
+        os.close(create(path, os.O_WRONLY | os.O_CREAT, modes.file))
+        return LocalSink(path, "wb")
 
     return begin
 

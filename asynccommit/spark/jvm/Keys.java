@@ -55,6 +55,8 @@ final class Keys {
     "hadoop.rpc.protection", "hadoop.security.authentication"
   };
 
+  private static final String[] LOCAL = {"fs.permissions."};
+
   /** Whether a commit that another process continues may lead out of its destination. */
   static final String OUTSIDE = "spark.asynccommit.resume.outside";
 
@@ -96,6 +98,9 @@ final class Keys {
   /** Returns what the user has set for the stores, credentials among it: never to be logged. */
   static Map storageOptions(Configuration conf, Path dest) {
     String scheme = dest.toUri().getScheme();
+    if ("file".equals(scheme)) {
+      return options(conf, LOCAL);
+    }
     boolean hdfs = "hdfs".equals(scheme) || "viewfs".equals(scheme);
     return options(conf, hdfs ? HDFS : STORAGE);
   }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,10 +16,6 @@ PORT = 8020
 """The port of a NameNode whose URL has none."""
 
 _NAMENODES = "dfs.ha.namenodes."
-_UMASK = "fs.permissions.umask-mode"
-_OCTAL = re.compile("[0-7]{1,4}")
-_SYMBOLIC = re.compile("u=([rwx]*),g=([rwx]*),o=([rwx]*)")
-_BITS = {"r": 4, "w": 2, "x": 1}
 
 
 def config_directory(environ: Mapping[str, str]) -> str | None:
@@ -68,22 +63,3 @@ def fewest_namenodes(conf: Mapping[str, str]) -> int:
         if key.startswith(_NAMENODES)
     ]
     return max(1, min(counts, default=1))
-
-
-def umask_of(conf: Mapping[str, str]) -> int:
-    """Return the permissions that new files and directories lack.
-
-    It is octal (``027``) or symbolic, with what they have (``u=rwx,g=rx,o=``).
-
-    Raises:
-        OptionError: the value is neither.
-    """
-    text = conf.get(_UMASK, "").strip() or "022"
-    if _OCTAL.fullmatch(text):
-        return int(text, 8) & 0o777
-    if found := _SYMBOLIC.fullmatch(text):
-        had = 0
-        for letters in found.groups():
-            had = had << 3 | sum(_BITS[letter] for letter in set(letters))
-        return 0o777 & ~had
-    raise OptionError(f"{_UMASK} is {text[:100]!r}: expected octal digits such as 027")

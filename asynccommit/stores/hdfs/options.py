@@ -14,9 +14,9 @@ from asynccommit.stores.hdfs.hadoop import (
     fewest_namenodes,
     is_name_service,
     read_site_files,
-    umask_of,
 )
 from asynccommit.stores.http.options import OptionNames, count, number
+from asynccommit.stores.modes import umask_of
 from asynccommit.stores.urls import Address
 
 KNOWN = frozenset(

@@ -34,6 +34,7 @@ from asynccommit.stores.local import moves, trees
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden, sort_out
 from asynccommit.stores.local.mounts import APPEND_ONLY, place_of
 from asynccommit.stores.local.statx import made_at
+from asynccommit.stores.modes import MODES, create, make_directories, make_directory
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
 # Filesystems that have nothing to do for a directory say so.
@@ -144,26 +145,26 @@ def _open(path: str, op: str) -> IO[bytes]:
 # --- writing ---------------------------------------------------------------------------------
 
 
-def put(path: str, data: bytes, overwrite: bool) -> Info:
+def put(path: str, data: bytes, overwrite: bool, mode: int = MODES.file) -> Info:
     """Write a file: readers see all of it or nothing. See ``Store.put``."""
-    with _written_aside("put", path, overwrite) as file:
+    with _written_aside("put", path, overwrite, mode) as file:
         file.write(data)
         file.flush()
         stat = os.fstat(file.fileno())
     return _info(path, stat)
 
 
-def copy(source: str, dest: str, overwrite: bool) -> None:
+def copy(source: str, dest: str, overwrite: bool, mode: int = MODES.file) -> None:
     """Copy a file. See ``Store.copy``."""
-    with _open(source, "copy") as data, _written_aside("copy", dest, overwrite) as file:
+    with _open(source, "copy") as data, _written_aside("copy", dest, overwrite, mode) as file:
         shutil.copyfileobj(data, file, 1 << 20)
 
 
 @contextmanager
-def _written_aside(op: str, path: str, overwrite: bool) -> Iterator[IO[bytes]]:
+def _written_aside(op: str, path: str, overwrite: bool, mode: int) -> Iterator[IO[bytes]]:
     """Yield a new file in the same directory that becomes ``path`` at the end."""
     directory = path.rpartition("/")[0] or "/"
-    file, temp = _temporary(directory)
+    file, temp = _temporary(directory, mode)
     try:
         with file:
             yield file
@@ -181,18 +182,21 @@ def _written_aside(op: str, path: str, overwrite: bool) -> Iterator[IO[bytes]]:
         drop_sidecar(path)
 
 
-def _temporary(directory: str) -> tuple[IO[bytes], str]:
+def _temporary(directory: str, mode: int) -> tuple[IO[bytes], str]:
+    def opener(path: str, flags: int) -> int:
+        return create(path, flags, mode)
+
     while True:
         temp = f"{directory}/{TEMPORARY_FILE}{os.getpid()}-{next(_serial)}.tmp"
         with suppress(FileExistsError):  # another host's process of the same number
-            return open(temp, "xb"), temp
+            return open(temp, "xb", opener=opener), temp
 
 
-def mkdir(path: str) -> None:
+def mkdir(path: str, mode: int = MODES.directory) -> None:
     """Implement ``Store.mkdir``; retry if others remove a parent meanwhile."""
     for left in range(_RACES, -1, -1):
         try:
-            os.makedirs(path, exist_ok=True)
+            make_directories(path, mode)
             return
         except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
             if not _was_removed(error):
@@ -208,13 +212,13 @@ def mkdir(path: str) -> None:
             raise PreconditionError("mkdir", path, text) from error
 
 
-def mkdir_new(path: str) -> None:
+def mkdir_new(path: str, mode: int = MODES.directory) -> None:
     """Implement ``DirectoryStore.mkdir_new`` by one system call."""
     parent = path.rpartition("/")[0]
     for left in range(_RACES, -1, -1):
-        mkdir(parent or "/")
+        mkdir(parent or "/", mode)
         try:
-            os.mkdir(path)
+            make_directory(path, mode)
             return
         except FileNotFoundError:  # somebody has removed the parent
             if not left:

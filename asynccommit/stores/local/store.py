@@ -15,8 +15,10 @@ from asynccommit.errors import StoreError
 from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
 from asynccommit.stores.grant import Grant, granted
 from asynccommit.stores.local import files, moves, probes
+from asynccommit.stores.local.adoption import adopt
 from asynccommit.stores.local.lanes import Lanes
 from asynccommit.stores.local.pins import LocalPins, Reach, can_pin, pins_of
+from asynccommit.stores.modes import modes_of
 from asynccommit.stores.urls import Address
 
 T = TypeVar("T")
@@ -70,7 +72,9 @@ class LocalStore:
     def __init__(
         self, address: Address | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        del address, options  # one disk, and nothing to choose
+        del address  # one disk
+        self._modes = modes_of(options or {})
+        self.traits = replace(self.traits, modes=self._modes)
         self._quick = Lanes("asynccommit-quick")
         self._slow = Lanes("asynccommit-slow", gather=False)
         self._names: OrderedDict[str, _Names] = OrderedDict()
@@ -103,7 +107,7 @@ class LocalStore:
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        return await _ask(self._slow, "put", files.put, path, data, overwrite)
+        return await _ask(self._slow, "put", files.put, path, data, overwrite, self._modes.file)
 
     async def delete(self, path: str) -> None:
         await _ask(self._quick, "delete", files.delete, path)
@@ -112,7 +116,7 @@ class LocalStore:
         await _ask(self._slow, "delete_tree", files.delete_tree, path)
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
-        await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
+        await _ask(self._slow, "copy", files.copy, source, dest, overwrite, self._modes.file)
 
     async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> LocalPins:
         call = self._quick.submit(LocalPins, places, families)
@@ -139,10 +143,14 @@ class LocalStore:
         await _ask(self._quick, "rename", probes.probe, path, place)
 
     async def mkdir(self, path: str) -> None:
-        await _ask(self._quick, "mkdir", files.mkdir, path)
+        await _ask(self._quick, "mkdir", files.mkdir, path, self._modes.directory)
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
-        await _ask(self._quick, "mkdir_new", files.mkdir_new, path)
+        await _ask(self._quick, "mkdir_new", files.mkdir_new, path, self._modes.directory)
+
+    async def adopt(self, moves: Sequence[tuple[str, str]], like: str) -> Sequence[bool]:
+        call = self._quick.submit(_adopt, granted(), moves, like, self._modes.directory)
+        return await _answer(self._quick, "adopt", call, like)
 
     async def sync(self, path: str) -> None:
         await _ask(self._slow, "sync", files.sync, path)
@@ -249,6 +257,17 @@ def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | Non
         if entries >= files.PAGE or perf_counter() > end:
             break
     return found + [None] * (len(paths) - len(found))
+
+
+def _adopt(
+    grant: Grant | None, moves: Sequence[tuple[str, str]], like: str, mode: int
+) -> Sequence[bool]:
+    if grant is None:
+        return adopt(moves, like, mode, os.fspath)
+    pins = pins_of(grant)
+    if grant.check is not None:
+        grant.check()
+    return adopt(moves, like, mode, os.fspath if pins is None else pins.real)
 
 
 def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:
