@@ -68,7 +68,7 @@ def on_both(scratch: Path, mask: str, option: str) -> dict[str, tuple[Any, Any]]
         for kind in KINDS
         for name in (STOCK, OURS)
     ]
-    done = run_script(scratch, BODY, mask, option, json.dumps(roots))
+    done = run_script(scratch, BODY, mask, option, json.dumps(roots), timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout.splitlines()[-1])
     places = {(name, kind): root for name, kind, root in roots}
@@ -76,7 +76,7 @@ def on_both(scratch: Path, mask: str, option: str) -> dict[str, tuple[Any, Any]]
 
 
 @pytest.mark.full
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(640)
 @pytest.mark.parametrize(
     "mask, option",
     [("022", "002"), ("022", "077"), ("027", ""), ("077", ""), ("077", "002")],
