@@ -135,7 +135,10 @@ class Multipart(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """The permissions of new directories and files, whatever the umask of the process."""
+    """The permissions of new directories and files.
+
+    The umask of the process does not change them.
+    """
 
     directory: int
     file: int

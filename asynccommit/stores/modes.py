@@ -1,8 +1,8 @@
-"""The permissions of new files and directories, by Hadoop's ``fs.permissions.umask-mode``.
+"""The permissions of new files and directories.
 
-The umask of the process does not count, as in Hadoop, which sets permissions explicitly. It is one
-for all threads, so it cannot be changed for a call. An inherited group, its setgid bit and default
-ACLs stay; the permissions set their mask.
+Hadoop's ``fs.permissions.umask-mode`` decides. The umask of the process does not count, as in
+Hadoop, which sets permissions explicitly. It is one for all threads, so it cannot be changed for a
+call. An inherited group, its setgid bit and default ACLs stay; the permissions set their mask.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ async def carry(run: CommitContext, plan: Plan) -> None:
 
 
 def _directories(plan: Plan, trees: Iterable[_Tree]) -> Mapping[str, list[str]]:
-    """Return the missing directories at and below each tree's destination, in order."""
+    """Return the sorted missing directories at and below each destination."""
     found: dict[str, list[str]] = {tree.dest: [] for tree in trees}
     missing = set(plan.missing)
     for path in sorted(missing):

@@ -1,4 +1,4 @@
-"""Directories of tasks that are to become directories of the table, as ``mkdir`` makes them."""
+"""Give directories of tasks what ``mkdir`` gives those of the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEFAULT_ACL = "system.posix_acl_default"
 
 
 class _New(NamedTuple):
-    """The facts about a new directory: owner, group, setgid bit and default ACL."""
+    """The owner, group, setgid bit and default ACL of a new directory."""
 
     owner: int
     group: int
