@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from asynccommit.spark.sessions import settings_of
 from tests.support.permissions import KINDS, directory
-from tests.support.spark import run_script
+from tests.support.spark import cluster, run_script
 
 OURS = "org.asynccommit.spark.AsyncCommitProtocol"
 STOCK = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
@@ -60,6 +62,29 @@ BODY = """
     spark.stop()
 """
 
+NOBODY = 65534
+TWO_USERS = """
+    import json
+    made = builder(scratch, sys.argv[2]).config("spark.executor.memory", "512m")
+    made = made.config("spark.hadoop.fs.permissions.umask-mode", "000")
+    spark = configure(made).getOrCreate()
+    frame = spark.range(240).selectExpr("id", "id % 60 as p")
+    key = "spark.sql.sources.commitProtocolClass"
+    kinds = {"ours": spark.conf.get(key), "stock": sys.argv[3]}
+    seen = {}
+    for kind, protocol in kinds.items():
+        spark.conf.set(key, protocol)
+        for tasks in (1, 3):
+            table = scratch / f"{kind}-{tasks}"
+            frame.repartition(tasks).write.partitionBy("p").parquet(str(table))
+            found = {each.name: each.stat() for each in table.glob("p=*")}
+            seen[table.name] = {p: [it.st_uid, oct(it.st_mode & 0o777)] for p, it in found.items()}
+            users = {each.stat().st_uid for each in table.glob("p=*/part-*")}
+            assert users == {65534}, users
+    print(json.dumps(seen))
+    spark.stop()
+"""
+
 
 def on_both(scratch: Path, mask: str, option: str) -> dict[str, tuple[Any, Any]]:
     """Return what stock Spark and this protocol leave in each kind of directory."""
@@ -86,6 +111,30 @@ def test_permissions_are_those_of_stock_spark(tmp_path: Path, mask: str, option:
     for kind, (stock, ours) in on_both(tmp_path, mask, option).items():
         assert len(stock) > 400, "partitions and their files, of five tables"
         assert ours == stock, kind
+
+
+@pytest.mark.full
+@pytest.mark.cluster
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(os.getuid() != 0, reason="starts workers of another user")
+def test_partitions_belong_to_the_driver_whoever_ran_the_tasks(tmp_path: Path) -> None:
+    """A partition of one file and one of several have the same owner and mode.
+
+    With Spark's own protocol a partition has the owner of the task that made it.
+    """
+    work = Path(tempfile.mkdtemp(prefix="asynccommit-"))  # others cannot enter tmp_path
+    work.chmod(0o777)
+    with cluster(work, NOBODY) as master:
+        done = run_script(work, TWO_USERS, master, STOCK, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    seen = json.loads(done.stdout.splitlines()[-1])
+    shutil.rmtree(work)
+
+    for owner, tables in ((0, ("ours-1", "ours-3")), (NOBODY, ("stock-1", "stock-3"))):
+        for name in tables:
+            expected = {f"p={number}": [owner, "0o777"] for number in range(60)}
+            assert seen[name] == expected, name
 
 
 def test_the_umask_of_a_session_counts(spark: Any, table: Path, frame: Any) -> None:

@@ -67,8 +67,11 @@ def builder(scratch: Path, master: str = "local[2,4]") -> Any:
 
 
 @contextmanager
-def cluster(scratch: Path) -> Iterator[str]:
-    """Run a standalone master and two workers on loopback addresses; yield the master's URL."""
+def cluster(scratch: Path, user: int | None = None) -> Iterator[str]:
+    """Run a standalone master and two workers on loopback addresses; yield the master's URL.
+
+    The workers, and so the tasks, belong to ``user``.
+    """
     with ExitStack() as running:
         master = f"spark://{LOOPBACK}:{_free_port()}"
         port = master.rpartition(":")[2]
@@ -78,12 +81,14 @@ def cluster(scratch: Path) -> Iterator[str]:
             arguments = ["worker.Worker", "--host", host, "--cores", "1", "--memory", "1g"]
             arguments += ["--webui-port", "0", "--work-dir", str(scratch / host), master]
             ready = "Successfully registered with master"
-            running.enter_context(_daemon(scratch, host, arguments, ready))
+            running.enter_context(_daemon(scratch, host, arguments, ready, user))
         yield master
 
 
 @contextmanager
-def _daemon(scratch: Path, host: str, arguments: list[str], ready: str) -> Iterator[None]:
+def _daemon(
+    scratch: Path, host: str, arguments: list[str], ready: str, user: int | None = None
+) -> Iterator[None]:
     from pyspark.find_spark_home import _find_spark_home
 
     log = scratch / f"{arguments[0]}-{host}.log"
@@ -98,6 +103,9 @@ def _daemon(scratch: Path, host: str, arguments: list[str], ready: str) -> Itera
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
     try:
         wait_until(lambda: ready in log.read_text() or process.poll() is not None, 60)
