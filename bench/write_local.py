@@ -90,10 +90,10 @@ def lines(result: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the table."""
     yield "df.write to a local disk, one warm session, in turns"
     for files, row in result["files"].items():
-        target = f" (target: {OVER_MS:.0f})" if files == "1" else ""
+        target = f" (target: at most {OVER_MS:.0f})" if files == "1" else ""
         yield (
             f"  {files:>3} files: ours {row['ours']:6.0f} ms, Spark's own {row['stock']:6.0f} ms; "
-            f"turn by turn ours takes {row['over']:.0f} ms longer{target}"
+            f"ours less Spark's own, turn by turn: {row['over']:+.0f} ms{target}"
         )
     yield (
         f"  configure: {result['cold']:.2f} s with the compilation of the jar, "
