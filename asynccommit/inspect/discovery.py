@@ -328,7 +328,10 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         return await _look_at_uploads(store, layout)
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
-    bare = not names if store.traits.directories else names == {JOB_OWNER}
+    if store.traits.directories:
+        bare = not names and await _exists(store, layout.attempt_dir)
+    else:
+        bare = names == {JOB_OWNER}
     known = bare or names & {"manifests", "tasks", RECORD}
     if not known or await is_phantom(store, layout.attempt_dir):
         return None
@@ -343,6 +346,14 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         staged=bool(await children(store, layout.absolute_dir)),
         bare=bare,
     )
+
+
+async def _exists(store: Store, path: str) -> bool:
+    try:
+        await store.head(path)
+    except NotFoundError:
+        return False
+    return True
 
 
 async def _has_begun(store: Store, layout: Layout) -> bool:
