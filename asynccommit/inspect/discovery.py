@@ -47,7 +47,7 @@ from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
-from asynccommit.stores.tree import list_all, read_if_there
+from asynccommit.stores.tree import is_there, list_all, read_if_there
 from asynccommit.stores.urls import Address, parse_url
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
@@ -329,7 +329,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
     if store.traits.directories:
-        bare = not names and await _exists(store, layout.attempt_dir)
+        bare = not names and await is_there(store, layout.attempt_dir)
     else:
         bare = names == {JOB_OWNER}
     known = bare or names & {"manifests", "tasks", RECORD}
@@ -346,14 +346,6 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         staged=bool(await children(store, layout.absolute_dir)),
         bare=bare,
     )
-
-
-async def _exists(store: Store, path: str) -> bool:
-    try:
-        await store.head(path)
-    except NotFoundError:
-        return False
-    return True
 
 
 async def _has_begun(store: Store, layout: Layout) -> bool:

@@ -1,4 +1,4 @@
-"""The way of the jar to the driver and the executors of a Spark that runs.
+"""The loading of the jar into a running Spark, on driver and executors.
 
 ``ADD JAR`` and ``spark.jars`` are not used. The first sets the class loader of the calling thread
 alone, and Spark 4 checks the class in the thread that writes; the second does not reach a JVM that

@@ -55,7 +55,7 @@ async def _wrong(world: ModelWorld) -> list[str]:
 
 
 def _has_tasks(world: ModelWorld) -> bool:
-    """Whether there is what a running job of Hadoop's, which names no owner, has as well."""
+    """Return whether the directories could be those of a running Hadoop job."""
     return f"{JOB_DIR}/00/manifests" in world.tree()
 
 

@@ -42,7 +42,7 @@ FINISHERS = ("resume", "abort", "gc", "next")
 ROUNDS = 6
 FEWEST = 5
 POINTS = amount("ASYNCCOMMIT_CLEAN_UPS", quick=2, full=1_000)
-"""How many failures of each clean-up are tried."""
+"""The number of failures that are tried for each clean-up."""
 
 
 @dataclass
@@ -226,7 +226,7 @@ def finish(run: Command, how: str, dest: Path, case: Case) -> list[str]:
 
 
 def _is_told(dest: Path, case: Case) -> bool:
-    """Whether the next job may not be refused: nothing but a clean-up is left, or no commit."""
+    """Return whether the next job must go on: no commit, or only a clean-up, is left."""
     return (dest / "_SUCCESS").exists() or case.act is _abort
 
 

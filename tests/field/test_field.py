@@ -140,6 +140,7 @@ def test_page_is_that_of_the_results() -> None:
     assert results.PAGE.read_text("utf-8") == results.page(recorded)
     assert [*recorded] == sorted(cell.name for cell in CELLS)
     assert {result.outcome for result in recorded.values()} == {"yes"}
+    assert {result.outcome for result in recorded.values()} == {"yes"}
 
 
 def test_a_run_without_time_begins_no_cell(capsys: pytest.CaptureFixture[str]) -> None:

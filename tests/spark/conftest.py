@@ -17,7 +17,7 @@ if importlib.util.find_spec("pyspark") is None:
     collect_ignore_glob = ["test_[!bu]*.py"]  # all but those of bridge and undo need it
 
 HERE = Path(__file__).parent
-# Of other hands: PySpark and Py4J leave sockets to the collector.
+# PySpark and Py4J leave sockets to the garbage collector.
 THIRD_PARTY = (
     "ignore:distutils Version classes are deprecated:DeprecationWarning",
     "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning",

@@ -1,4 +1,4 @@
-"""What is committed has the permissions that Spark's own protocol gives it."""
+"""Permissions of committed files and directories, beside those of Spark's own protocol."""
 
 from __future__ import annotations
 

@@ -114,9 +114,10 @@ def _directories(plan: Plan, trees: Iterable[_Tree]) -> Mapping[str, list[str]]:
 async def _adopted(
     run: CommitContext, trees: Sequence[_Tree], inside: Mapping[str, list[str]]
 ) -> Sequence[_Tree]:
-    """Return the trees that are as if this job had made their directories.
+    """Set permissions of trees, and return those that may be moved whole.
 
-    Their permissions become so. Others keep their owner or group if they are moved.
+    A tree is left out if a directory in it has another owner, group or default ACL than one that
+    this job would make. Its files are moved one by one.
 
     Args:
         run: the commit under way.

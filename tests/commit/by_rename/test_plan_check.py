@@ -75,7 +75,7 @@ async def test_directories_that_are_not_replaced(site: Site, mode: Mode, table: 
 @pytest.mark.parametrize("mode", [Mode.REPLACE_PARTITIONS, Mode.REPLACE_TABLE])
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 async def test_a_true_plan_is_obeyed(site: Site, mode: Mode, act: str) -> None:
-    """What a commit has planned itself is within its limits."""
+    """A plan that a commit has written itself is never refused."""
     site.place({"/table/day=2": "a file in the place of a directory"})
     await dead(site, mode=mode, delete_target_files=True)
     before = site.files()
