@@ -73,9 +73,8 @@ def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str]
     check_schemes(stores)
     if not _jvm_runs():
         spark = installed_spark()
-        before = {k: builder._options.get(k) or default_setting(k) for k in CLIENT_KEYS}
-        for key, value in client_settings(stores, hadoop_beside(spark), before).items():
-            builder.config(key, value)
+        if stores:
+            _load_clients(builder, stores, hadoop_beside(spark))
     for key, value in conf.items():
         builder.config(key if key.startswith("spark.") else f"spark.hadoop.{key}", value)
     if hasattr(builder, _MARK):
@@ -103,6 +102,13 @@ def prepare_builder(builder: Any, conf: Mapping[str, str], stores: Sequence[str]
     # A function in the object itself would keep the object alive, and hide that it was discarded.
     Configured.__name__, Configured.__qualname__ = kind.__name__, kind.__qualname__
     builder.__class__ = Configured
+
+
+def _load_clients(builder: Any, stores: Sequence[str], hadoop: str) -> None:
+    """Have the JVM that a builder starts load clients for its Hadoop."""
+    before = {key: builder._options.get(key) or default_setting(key) for key in CLIENT_KEYS}
+    for key, value in client_settings(stores, hadoop, before).items():
+        builder.config(key, value)
 
 
 def _warn_of_unused() -> None:

@@ -79,6 +79,21 @@ def test_builder_keeps_the_packages_of_the_defaults_file(
 
 
 @pytest.mark.jvm
+def test_spark_without_hadoop_among_its_jars(
+    attached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a build of Spark is configured; only ``stores`` needs the version of Hadoop."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.3.0.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    configure(Builder()).getOrCreate()
+
+    assert len(attached) == 1
+    with pytest.raises(UnsupportedError, match=f"there is no Hadoop in {tmp_path}"):
+        configure(Builder(), stores=["abfs"])
+
+
+@pytest.mark.jvm
 def test_options_get_sparks_prefix(attached: list[Any]) -> None:
     """Hadoop's keys go to a builder as ``spark.hadoop.*``, ours as they are."""
     key = "mapreduce.manifest.committer.validate.output"
