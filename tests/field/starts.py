@@ -19,7 +19,7 @@ from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from tests.field import belongings, programs
 from tests.field.belongings import EXTRA, PACKAGE
-from tests.field.place import MissingError, Place, StartError, options_of
+from tests.field.place import MissingError, Place, StartError, TooLongError, options_of
 from tests.field.programs import BEFORE, CHECK, FINISH
 from tests.support.notebook import notebook, text_of
 from tests.support.spark import LOOPBACK
@@ -69,11 +69,12 @@ def _notebook(place: Place) -> str:
     """Configure a session that an earlier cell has made."""
     place.settings["spark.master"] = place.master
     place.write("")
-    return asyncio.run(_run_cells(place, [BEFORE, programs.example_of_running(), CHECK + FINISH]))
+    return asyncio.run(run_cells(place, [BEFORE, programs.example_of_running(), CHECK + FINISH]))
 
 
-async def _run_cells(place: Place, cells: list[str]) -> str:
-    from nbclient.exceptions import CellExecutionError
+async def run_cells(place: Place, cells: list[str]) -> str:
+    """Run the cells of a notebook in one kernel, and return what they have written."""
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     python, timeout = str(place.environment.python), place.timeout
     variables = place.variables_of()
@@ -82,6 +83,8 @@ async def _run_cells(place: Place, cells: list[str]) -> str:
             outputs: list[Any] = [await running.run(cell) for cell in cells]
         except CellExecutionError as error:
             raise StartError(str(error)) from error
+        except CellTimeoutError as error:
+            raise TooLongError(f"a cell took more than {timeout:.0f} s") from error
     return "\n".join(text_of(each) for each in outputs)
 
 

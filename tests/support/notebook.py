@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -61,7 +62,7 @@ async def notebook(
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     client = nbclient.NotebookClient(
         nbformat.v4.new_notebook(),
-        timeout=timeout,
+        timeout=math.ceil(timeout),
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
     )
