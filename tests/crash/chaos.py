@@ -37,6 +37,7 @@ from tests.crash.jobs import JOB, JOB_DIR, Driver, Scenario, commit, driver, exp
 from tests.crash.recovery import has_begun, until_death
 from tests.crash.worlds import GCS, new_world
 from tests.support.crashes import DEST, ModelWorld, Watch
+from tests.support.strikes import strike
 
 SECOND = "job_202601010000_0009"
 ROUNDS = 25
@@ -179,6 +180,7 @@ async def another_driver(story: Story) -> None:
         "rerun": lambda: rerun(story),
     }
     name = story.rng.choice(list(acts))
+    strike("another driver")
     await _act(story, name, who, acts[name]())
 
 
@@ -211,6 +213,7 @@ async def zombie(story: Story) -> None:
         await who.store.mkdir(f"{base}/day=1")
         for number in range(2):
             await who.store.put(f"{base}/day=1/zombie-{number}", ZOMBIE)
+            strike("zombie")
             await asyncio.sleep(story.rng.uniform(0, 1))
         await who.job.commit_task(task_id, attempt_id)
 
@@ -228,6 +231,7 @@ async def straggler(story: Story, rng: random.Random) -> None:
         place = rng.choice(["day=1", "day=2", "new/deep"])
         with suppress(CommitError, StoreError):
             await who.store.put(f"{base}/{place}/straggler-{number}", ZOMBIE)
+            strike("straggler")
             story.note(f"a straggler wrote to {base}/{place}")
 
 
@@ -243,6 +247,7 @@ async def late_uploads(story: Story, rng: random.Random) -> None:
         await asyncio.sleep(rng.choice([0.1, 1.0, 10.0, LEASE]) * rng.random())
         story.late.add(path)
         story.world.place(path, text)
+        strike("late upload")
         story.note(f"{path} comes once more")
 
 
@@ -253,6 +258,7 @@ async def second_job(story: Story, tasks: list[TaskCommit], scenario: Scenario) 
         who = driver(story.world, scenario, f"second-{number}", job_id=SECOND)
         with suppress(CommitError):
             await commit(scenario, who, tasks)
+            strike("second job")
             return
         await asyncio.sleep(LEASE * 1.5)
     story.problems.append("the second job was never committed")

@@ -21,6 +21,7 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.testing.models.crashes import Crash, Process, Suspension
 from asynccommit.testing.models.invariants import Item, Tree, within
 from tests.support.crashes import DEST, EPOCH, World
+from tests.support.strikes import CountedProcess
 
 JOB = "job_202601010000_0001"
 OTHER = "job_202601010000_0002"
@@ -145,7 +146,7 @@ def driver(
         skew: seconds that the machine's clock is ahead.
         options: more than the scenario says.
     """
-    process = Process(f"{name}@{machine}", crash, stop)
+    process = CountedProcess(f"{name}@{machine}", crash, stop)
     assert process.name not in world.processes
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")

@@ -23,6 +23,7 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.testing.models.crashes import Crash, Process
 from tests.crash.jobs import host_of
 from tests.support.crashes import World
+from tests.support.strikes import CountedProcess
 
 MOVED = {f"p={n % 3}/f{n}": f"file {n}" for n in range(5)} | {"top": "t", "deep/a/b": "deep"}
 OWN = {"p=0/own": "own", "p=2/own": "own too"}
@@ -74,7 +75,7 @@ class Mover:
     @classmethod
     def new(cls, world: World, move: Move, name: str, crash: Crash | None = None) -> Mover:
         """Return a fresh process, which dies at ``crash``."""
-        process = Process(f"{name}@{MACHINE}", crash)
+        process = CountedProcess(f"{name}@{MACHINE}", crash)
         world.processes[process.name] = process
         rng = random.Random(f"{world.seed}/{name}")
         settings = StoreSettings(rng, attempts=20)

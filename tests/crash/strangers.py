@@ -26,6 +26,7 @@ from tests.crash.draws import LEASE, draw_climate
 from tests.crash.jobs import Driver, commit
 from tests.crash.recovery import has_begun
 from tests.support.crashes import DEST, ModelWorld
+from tests.support.strikes import strike
 
 _COMMAND = re.compile(r"asynccommit (resume|abort|takeover) (\S+)((?: --?[\w-]+(?: [^-\s]\S*)?)*)")
 _DISPLACED = f"{DEST}/_displaced"
@@ -79,6 +80,7 @@ class Stranger:
             await self.store.put(path, data)
         self.overwritten.add(before.get(path, Item()).data or b"")
         self.last[path] = data
+        strike("stranger")
         if has_begun(before):
             self.early.discard(path)
         else:

@@ -156,7 +156,7 @@ async def test_a_move_that_died_on_disk_is_finished_or_undone(
     assert problems == []
 
 
-async def _story(seed: int) -> list[str]:
+async def violations(seed: int) -> list[str]:
     """Let several processes begin, finish and undo one move, each with its own fate, in a storm."""
     rng = random.Random(seed)
     kind, move = rng.choice(KINDS), SCENARIOS[rng.choice([*SCENARIOS])]
@@ -184,4 +184,4 @@ SEEDS = amount("ASYNCCOMMIT_CRASH_SEEDS", quick=20, full=200)
 @pytest.mark.timeout(300)
 def test_no_seed_loses_or_doubles_a_file() -> None:
     """Whoever dies whenever: in the end all files are at one end, which the last process chose."""
-    assert [text for seed in range(SEEDS) for text in run_virtual(_story(seed))] == []
+    assert [text for seed in range(SEEDS) for text in run_virtual(violations(seed))] == []

@@ -14,11 +14,11 @@ from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.testing.models.crashes import Crash, Suspension, When
-from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.draws import draw_climate
 from tests.crash.test_uploads_points import ACTS, SCENARIOS, TAKEN, TWO_TASKS, act, until_death
+from tests.support.strikes import CountedWeather
 from tests.support.upload_jobs import ROOT, Driver, Job, Scenario, World, commit, driver, ready
 
 SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "60"))
@@ -143,13 +143,14 @@ def _fate(rng: random.Random) -> dict[str, Any]:
     return {}
 
 
-async def _storm(seed: int) -> list[str]:
+async def violations(seed: int) -> list[str]:
+    """Let several drivers of one job meet in a storm, and return what was found."""
     rng = random.Random(seed)
     # Whether the service still knows an upload that it has completed, when it is asked again.
     job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]))
     story = Story(job, world)
     clock = asyncio.get_running_loop().time
-    world.weather = FaultInjector(rng, clock, draw_climate(rng), S3)
+    world.weather = CountedWeather(rng, clock, draw_climate(rng), S3)
     async with asyncio.TaskGroup() as group:
         for number in range(rng.randint(2, 4)):
             name = "commit" if number == 0 else rng.choice([*ACTS, "rollback", "abort"])
@@ -173,4 +174,4 @@ def test_no_seed_finds_anything(first: int) -> None:
     """In a storm with several drivers the job ends whole or undone, whatever the seed."""
     seeds = range(first, min(first + GROUP, SEEDS))
 
-    assert [text for seed in seeds for text in run_virtual(_storm(seed))] == []
+    assert [text for seed in seeds for text in run_virtual(violations(seed))] == []

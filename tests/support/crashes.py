@@ -19,6 +19,7 @@ from asynccommit.testing.models.adls.account import AdlsAccount, Node
 from asynccommit.testing.models.crashes import LoopClock, Mortal, MortalStore, Process
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item, Tree, marked, tree_of
+from tests.support.strikes import CountedWeather
 
 T = TypeVar("T")
 
@@ -135,7 +136,7 @@ class SimWorld:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate)
+        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""

@@ -21,6 +21,7 @@ from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.gcs.tree import item_of, tree_of
 from asynccommit.testing.models.invariants import Item
 from tests.support.crashes import Ids, Watch, clock
+from tests.support.strikes import CountedWeather
 
 BUCKET = "data"
 OPTIONS = {"endpoint_url": "http://gcs.test", "token": "anon", "max_concurrency": 6}
@@ -59,7 +60,7 @@ class GcsWorld:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate, GCS)
+        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate, GCS)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""

@@ -22,6 +22,7 @@ from asynccommit.testing.models.hdfs.client import MortalHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode, HdfsWriteOptions
 from asynccommit.testing.models.invariants import Item
 from tests.support.crashes import Watch, clock
+from tests.support.strikes import CountedWeather
 
 NAMENODE = "sim:8020"
 
@@ -55,7 +56,7 @@ class HdfsWorld:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate)
+        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""

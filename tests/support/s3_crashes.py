@@ -14,6 +14,7 @@ from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.crashes import Ids, clock
+from tests.support.strikes import CountedWeather
 
 
 class S3World:
@@ -41,7 +42,7 @@ class S3World:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate, S3)
+        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate, S3)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""

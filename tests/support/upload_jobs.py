@@ -34,6 +34,7 @@ from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.entries import TOKEN
 from asynccommit.testing.models.s3.model import S3Bucket, S3Object, UploadRules
 from tests.support.crashes import EPOCH, clock
+from tests.support.strikes import CountedProcess
 
 BUCKET = "data"
 DEST = Address("s3", BUCKET, "/out/t")
@@ -336,7 +337,7 @@ def driver(
     options: Mapping[str, Any] | None = None,
 ) -> Driver:
     """Return a fresh process of that name, which must be new."""
-    process = Process(f"{name}@driver-0", crash, stop)
+    process = CountedProcess(f"{name}@driver-0", crash, stop)
     assert process.name not in world.processes
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")
