@@ -1,10 +1,10 @@
 """Run a part of the tests in groups beside each other: those that start a JVM, and all others.
 
-Tests with Spark share one session in one process, in the order of their folders. Those with a JVM
-of their own, to which Hadoop's classes belong, are another process: once there is a session,
-PySpark reads the exceptions of every other JVM as its own. The others have a process for each
-core, so that none is idle while a JVM waits. What the first print is shown when the others have
-ended.
+Tests with Spark share one session in one process, in the order of their folders; those that start
+programs of their own are another. Those with a JVM of their own, to which Hadoop's classes belong,
+are a third: once there is a session, PySpark reads the exceptions of every other JVM as its own.
+The others have a process for each core, so that none is idle while a JVM waits. What the first
+print is shown when the others have ended.
 
 Usage: python -m tests.support.run PART [PYTEST_ARGUMENT ...]
 """
@@ -23,14 +23,8 @@ from typing import IO
 JVM = "jvm or spark or cluster"
 JVM_GROUPS = {
     "with Hadoop": ("tests/compat",),
-    "with Spark": (
-        "tests/demo",
-        "tests/docs",
-        "tests/field",
-        "tests/spark",
-        "tests/test_engine_tables.py",
-        "tests/walk",
-    ),
+    "with a session of Spark": ("tests/spark", "tests/test_engine_tables.py"),
+    "with programs of Spark": ("tests/demo", "tests/docs", "tests/field", "tests/walk"),
 }
 JVM_FOLDERS = tuple(folder for folders in JVM_GROUPS.values() for folder in folders)
 MAX_WORKERS = 8
