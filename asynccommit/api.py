@@ -195,12 +195,12 @@ async def open_job(
     """Set up a job; commit it on leaving, abort it on an exception.
 
     Args:
-        url: the destination: a path, ``file:`` or another supported scheme.
+        url: the destination: a path, which may be relative, or a URL of a supported scheme.
         job_id: unique under the destination; defaults to the id in the options, or a fresh one.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
-        mode: how to treat existing data of the destination: ``append``, ``fail``, ``replace_table``
+        mode: how to treat existing data of the destination: ``append``, ``error``, ``overwrite``
             or ``replace_partitions``, see ``Mode``; defaults to the mode in the options of the
             staging committers, or ``append``.
         committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``, ``file_v1`` or

@@ -12,7 +12,7 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import EngineMode, JobArguments, mode_named
+from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.tabular.names import columns_of
 
@@ -62,7 +62,8 @@ def write_dataset(
         existing_data_behavior: pyarrow's word for the mode: ``error`` (the default), which refuses
             a destination that is not empty; ``overwrite_or_ignore``, which is ``append`` here; or
             ``delete_matching``, which is ``replace_partitions``.
-        mode: instead of it ``append``, ``fail``, ``overwrite`` or ``replace_partitions``.
+        mode: instead of it ``append``, ``error``, ``ignore``, ``overwrite`` or
+            ``replace_partitions``, see ``Mode``.
         file_options: what ``make_write_options`` of the format returned.
         job_id: unique under the destination; a fresh one by default.
         options: ``Options``, or configuration keys under Hadoop's names.
@@ -81,11 +82,11 @@ def write_dataset(
     return job.commit_one(url, lambda task, name: files.write(task, 0, name, given))
 
 
-def _mode(behavior: str | None, mode: EngineMode | None) -> Mode:
+def _mode(behavior: str | None, mode: EngineMode | None) -> EngineMode:
     if mode is not None:
         if behavior is not None:
             raise OptionError("existing_data_behavior and mode are both given: expected one")
-        return mode_named(mode)
+        return mode
     found = _BEHAVIORS.get(behavior or "error")
     if found is None:
         words = ", ".join(_BEHAVIORS)

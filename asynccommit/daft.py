@@ -41,8 +41,8 @@ def write_parquet(
         frame: the DataFrame.
         url: the destination.
         compression: of the files, as pyarrow takes it.
-        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
-            ``replace_partitions``.
+        mode: ``append``, ``error``, ``ignore``, ``overwrite`` or ``replace_partitions``, see
+            ``Mode``.
         partition_cols: the columns that are directories, named as Spark names them.
         job_id: unique under the destination; a fresh one by default.
         options: ``Options``, or configuration keys under Hadoop's names.

@@ -70,8 +70,8 @@ def commit_delayed(
         url: the destination.
         tasks: ``(function, *arguments)`` of each task. ``function(task, *arguments)`` writes its
             files into the task; arguments may be ``Delayed`` or collections of Dask.
-        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
-            ``replace_partitions``.
+        mode: ``append``, ``error``, ``ignore``, ``overwrite`` or ``replace_partitions``, see
+            ``Mode``.
         compute_kwargs: arguments of ``dask.compute``, such as ``scheduler`` or ``retries``.
         job_id: unique under the destination; a fresh one by default.
         options: ``Options``, or configuration keys under Hadoop's names.

@@ -77,8 +77,8 @@ def copy(
         url: the destination, a directory.
         partition_by: the columns that are directories, named as Spark names them.
         format: ``parquet``, ``csv`` or ``json``.
-        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
-            ``replace_partitions``.
+        mode: ``append``, ``error``, ``ignore``, ``overwrite`` or ``replace_partitions``, see
+            ``Mode``.
         job_id: unique under the destination; a fresh one by default.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.

@@ -54,7 +54,7 @@ class StoreError(AsyncCommitError):
     """Raised when one request to a store did not succeed.
 
     Args:
-        op: the name of the store method (``rename``, ``list``, ...).
+        op: the name of the store method (``rename``, ``list``, ...); empty for a finding.
         path: the path of the request, as the store names it.
         detail: the store's message, free of secrets.
     """
@@ -66,7 +66,8 @@ class StoreError(AsyncCommitError):
         super().__init__(op, path, detail)
 
     def __str__(self) -> str:
-        return f"{self.op} {self.path}: {self.detail or type(self).__name__}"
+        said = f"{self.op} {self.path}".lstrip()
+        return f"{said}: {self.detail or type(self).__name__}"
 
 
 class ThrottledError(StoreError):

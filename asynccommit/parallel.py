@@ -12,10 +12,9 @@ of the call in the pool.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -23,21 +22,21 @@ from asynccommit import sync
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.unsupported_committers import is_classic
-from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.errors import ExistsError, OptionError, PreflightError, UnsupportedError
 from asynccommit.formats.partition_names import directory
-from asynccommit.options.checked import Url, UrlText, storage_of
-from asynccommit.options.job import AnyMode, Mode, Options
+from asynccommit.options.checked import Url, storage_of, url_text
+from asynccommit.options.job import IGNORE, AnyMode, Mode, Options
 from asynccommit.results import JobReport
+from asynccommit.stores.urls import parse_url
 from asynccommit.sync import BlockingJob, BlockingTask
 
 __all__ = ["commit_parallel", "partition_directory"]
 
 Item = TypeVar("Item")
-_ALSO = {"error": Mode.FAIL, "overwrite": Mode.REPLACE_TABLE}
 if TYPE_CHECKING:
-    EngineMode: TypeAlias = AnyMode | Literal["error", "overwrite"]
+    EngineMode: TypeAlias = AnyMode | Literal["ignore"]
 else:
-    EngineMode = AnyMode  # checked by ``mode_named``, whose error names the modes
+    EngineMode = AnyMode  # checked by ``JobArguments``, whose error names the modes
 
 
 class Executor(Protocol):
@@ -97,7 +96,7 @@ class JobArguments:
     """The arguments of a job that the functions of every engine take.
 
     Attributes:
-        mode: a mode, or its name, which may be that of Spark.
+        mode: a mode, or its name; ``ignore`` writes only where there is nothing.
         job_id: unique under the destination; a fresh one by default.
         options: the options of the job.
         storage_options: credentials and other options of the store.
@@ -113,14 +112,19 @@ class JobArguments:
     committer: str | None = None
 
     def __post_init__(self) -> None:
-        mode_named(self.mode)
+        if not self._ignores:
+            Mode.of(self.mode)
+
+    @property
+    def _ignores(self) -> bool:
+        return str(self.mode).lower() == IGNORE
 
     def open(self, url: Url) -> AbstractContextManager[BlockingJob]:
         """Return the context of the job. Raises ``CommitError``."""
         return sync.job(
             url,
             job_id=self.job_id,
-            mode=mode_named(self.mode),
+            mode=Mode.of(self.mode),
             options=self.options,
             storage_options=self.storage_options,
             committer=self.committer,
@@ -157,7 +161,7 @@ class JobArguments:
         return sync.kept_job(
             url,
             self.job_id,
-            mode=mode_named(self.mode),
+            mode=Mode.of(self.mode),
             options=self.options,
             storage_options=self.storage_options,
             committer=self.committer,
@@ -165,7 +169,7 @@ class JobArguments:
 
     def place(self, url: Url, job_id: str) -> TaskPlace:
         """Return the job as its tasks need it."""
-        text = UrlText.of(url) or os.fspath(url)
+        text = url_text(url)
         storage = storage_of(text, self.storage_options)
         return TaskPlace(str(text), job_id, self.options, storage, self.committer)
 
@@ -174,7 +178,9 @@ class JobArguments:
 
         Raises ``CommitError``, and what ``run`` raises.
         """
-        with self.open(url) as job:
+        with self._opened(url) as job:
+            if job is None:
+                return self._nothing(url)
             for commit in run(self.place(url, job.job_id)):
                 job.accept(commit)
         return job.report
@@ -184,9 +190,33 @@ class JobArguments:
 
         Raises ``CommitError``, and what ``write`` raises.
         """
-        with self.open(url) as job, job.task(0) as task:
-            write(task, job.job_id)
+        with self._opened(url) as job:
+            if job is None:
+                return self._nothing(url)
+            with job.task(0) as task:
+                write(task, job.job_id)
         return job.report
+
+    @contextmanager
+    def _opened(self, url: Url) -> Iterator[BlockingJob | None]:
+        """Open the job; yield ``None`` if it is to be ignored."""
+        with ExitStack() as stack:
+            if not self._ignores:
+                yield stack.enter_context(self.open(url))
+                return
+            try:
+                job = stack.enter_context(replace(self, mode=Mode.FAIL).open(url))
+            except PreflightError as error:
+                if not any(isinstance(one, ExistsError) for one in error.failures):
+                    raise
+                yield None
+            else:
+                yield job
+
+    def _nothing(self, url: Url) -> JobReport:
+        dest = str(parse_url(url_text(url)))
+        warning = f"{dest} is not empty, and the mode is {IGNORE}: nothing was written"
+        return JobReport(self.job_id or "", dest, warnings=(warning,))
 
 
 def commit_parallel(
@@ -212,8 +242,8 @@ def commit_parallel(
         items: what to write; each is one task.
         executor: a ``concurrent.futures`` executor, or a ``multiprocessing`` pool, which waits
             forever for a process that was killed.
-        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
-            ``replace_partitions``.
+        mode: ``append``, ``error``, ``ignore``, ``overwrite`` or ``replace_partitions``, see
+            ``Mode``; with ``ignore`` nothing is called if the destination is not empty.
         job_id: unique under the destination; a fresh one by default.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
@@ -254,14 +284,6 @@ def _pool(pool: Any, calls: Sequence[tuple[Any, ...]]) -> list[TaskCommit]:
         for result in results:
             result.wait()
         raise
-
-
-def mode_named(mode: Mode | str) -> Mode:
-    """Return the mode with this name, which may be that of Spark.
-
-    Raises ``OptionError``.
-    """
-    return _ALSO.get(mode) or Mode.of(mode)
 
 
 def partition_directory(values: Mapping[str, object]) -> str:

@@ -76,4 +76,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 def blockbuster() -> Iterator[BlockBuster]:
     """Fail a test whose code under test makes a blocking call on the event loop."""
     with blockbuster_ctx("asynccommit") as guard:
+        # The kernel knows the working directory: nothing is read.
+        guard.functions["os.getcwd"].can_block_in("asynccommit/options/places.py", "located")
         yield guard

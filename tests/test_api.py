@@ -178,7 +178,7 @@ async def test_mode_fail(tmp_path: Path) -> None:
 async def test_mode_that_is_none(tmp_path: Path) -> None:
     """A mode that does not exist is named with those that do, and nothing is made."""
     with pytest.raises(OptionError, match="replace_partitions"):
-        async with open_job(tmp_path / "out", mode="overwrite"):  # type: ignore[arg-type]
+        async with open_job(tmp_path / "out", mode="replace"):  # type: ignore[arg-type]
             pass
     assert not (tmp_path / "out").exists()
 

@@ -19,7 +19,7 @@ import pytest
 
 from asynccommit import OptionError, sync
 from asynccommit.errors import PreflightError
-from asynccommit.parallel import commit_parallel, mode_named, partition_directory
+from asynccommit.parallel import commit_parallel, partition_directory
 from asynccommit.sync import BlockingTask
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from asynccommit.testing.pytest_plugin import adls_emulator_thread
@@ -124,9 +124,38 @@ def test_modes_of_a_second_job(tmp_path: Path) -> None:
         )
         commit_parallel(dest, _write, [4], executor, mode="overwrite")
 
+        with pytest.raises(OptionError, match="expected one of"):
+            commit_parallel(dest, _write, [5], executor, mode="over")  # type: ignore[arg-type]
+
     assert _files(dest) == {"p=4/part": "4"}
-    with pytest.raises(OptionError, match="expected one of"):
-        mode_named("ignore")
+
+
+def test_ignore_writes_only_where_there_is_nothing(tmp_path: Path) -> None:
+    """``ignore`` writes a new table, and calls nothing for one that has files, as Spark does."""
+    dest = tmp_path / "out"
+    with ThreadPoolExecutor(2) as executor:
+        first = commit_parallel(dest, _write, [1], executor, mode="ignore")
+        second = commit_parallel(dest, _write, [2], executor, mode="ignore")
+
+    assert (first.files, second.files, _files(dest)) == (1, 0, {"p=1/part": "1"})
+    assert second.warnings == (
+        f"file:{dest} is not empty, and the mode is ignore: nothing was written",
+    )
+    assert not (dest / "_temporary").exists()
+
+
+def test_tasks_of_a_relative_path_run_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is one from the caller's directory, wherever a process of the pool is."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with ProcessPoolExecutor(
+        1, initializer=os.chdir, initargs=(tmp_path / "elsewhere",)
+    ) as executor:
+        commit_parallel("out", _write, [1], executor)
+
+    assert _files(tmp_path / "out") == {"p=1/part": "1"}
 
 
 def test_an_account_takes_a_job_of_a_pool(adls_emulator_thread: EmulatorThread) -> None:

@@ -203,7 +203,7 @@ def test_modes(tmp_path: Path) -> None:
         task.put("p=3/part", b"newer")
     assert visible(tmp_path) == {"p=3/part": "newer"}
     with pytest.raises(OptionError, match="replace_table"):
-        sync.commit_job(tmp_path, "j", mode="overwrite")  # type: ignore[arg-type]
+        sync.commit_job(tmp_path, "j", mode="replace")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["job", "task", "resume_job", "rollback_job", "job_statuses"])

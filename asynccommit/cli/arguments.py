@@ -16,6 +16,7 @@ import typer
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
 from asynccommit.options.job import Options
+from asynccommit.options.places import located
 from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.urls import Address, parse_url
 
@@ -115,9 +116,7 @@ def absolute(text: str) -> Address:
 
     ``..`` after a link leads where the system says. Raises ``UrlError``.
     """
-    scheme, colon, _ = text.partition(":")
-    if text and not text.startswith("/") and (not colon or "/" in scheme):
-        text = os.path.join(os.getcwd(), text)
+    text = located(text)
     place = parse_url(text)
     return _through_links(place, text) if place.scheme == "file" else place
 

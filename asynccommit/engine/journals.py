@@ -24,6 +24,7 @@ from asynccommit.formats.move_journal import (
     decode_journal,
     encode_journal,
 )
+from asynccommit.options.places import located
 from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.policies.funnel import Wrapped
@@ -160,7 +161,7 @@ def journal_place(journal: str | os.PathLike[str]) -> Address:
 
     Raises ``UrlError`` and ``OptionError``.
     """
-    place = parse_url(os.fspath(journal))
+    place = parse_url(located(os.fspath(journal)))
     if place.path == "/":
         raise OptionError(f"{place}: expected a file for the journal, not the root of a store")
     return place

@@ -54,6 +54,7 @@ from asynccommit.mapreduce.markers import (
     sign_of_life,
 )
 from asynccommit.mapreduce.refusals import ABORT, refusal, refuse_abort
+from asynccommit.options.places import located
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address, parse_url
@@ -420,4 +421,4 @@ class CommitMarkers:
 
 
 def _address(directory: str | os.PathLike[str] | Address) -> Address:
-    return directory if isinstance(directory, Address) else parse_url(os.fspath(directory))
+    return directory if isinstance(directory, Address) else parse_url(located(os.fspath(directory)))

@@ -25,6 +25,7 @@ from functools import lru_cache, partial, wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from asynccommit.errors import AsyncCommitError, OptionError, UrlError
+from asynccommit.options.places import located
 from asynccommit.redact import redact
 
 P = ParamSpec("P")
@@ -72,7 +73,7 @@ class _Mark:
 PATH = _Mark("PATH")
 """A path object is taken for its text."""
 URL = _Mark("URL")
-"""The same of an argument that is a URL: what is neither is a ``UrlError``."""
+"""The same of a URL; a relative path is one from here, and what is neither is a ``UrlError``."""
 HIDDEN = _Mark("HIDDEN")
 """Credentials may be in the value: no message shows it."""
 
@@ -80,7 +81,7 @@ BUFFER = _Mark("BUFFER")
 """Any object that has bytes to read; a number and a list have none, though ``bytes`` takes them."""
 
 Url = Annotated[str | os.PathLike[str], URL]
-"""A URL or an absolute path, as text or as a path object, also one of ``universal_pathlib``."""
+"""A URL or a path, as text or as a path object, also one of ``universal_pathlib``."""
 
 
 class UrlText(str):
@@ -100,6 +101,18 @@ class UrlText(str):
         text = cls(value)
         text.storage_options = dict(options)
         return text
+
+    def at(self, text: str) -> UrlText:
+        """Return another text with these storage options."""
+        found = UrlText(text)
+        found.storage_options = self.storage_options
+        return found
+
+
+def url_text(url: str | os.PathLike[str]) -> UrlText | str:
+    """Return a URL or path as text that means the same in every process."""
+    given = UrlText.of(url)
+    return located(os.fspath(url)) if given is None else given.at(located(given))
 
 
 def storage_of(url: object, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -441,12 +454,12 @@ def _text(marks: Sequence[object]) -> _Fit:
 
     def fit(value: Any) -> str:
         if path and (found := UrlText.of(value)) is not None:
-            return found
+            return url_text(value) if URL in marks else found
         if path and isinstance(value, os.PathLike):
             value = os.fspath(value)
         if not isinstance(value, str):
             raise _Unfit(expected)
-        return value
+        return located(value) if URL in marks else value
 
     return fit
 

@@ -43,7 +43,8 @@ class Mode(StrEnum):
     """The treatment of existing data at a job's destination.
 
     ``APPEND`` keeps it, ``FAIL`` raises an error if there is any, ``REPLACE_TABLE`` replaces all of
-    it, ``REPLACE_PARTITIONS`` replaces each directory that receives files of the job.
+    it, ``REPLACE_PARTITIONS`` replaces each directory that receives files of the job. Spark's names
+    are taken as well: ``error`` or ``errorifexists`` is ``FAIL``, ``overwrite`` ``REPLACE_TABLE``.
     """
 
     APPEND = "append"
@@ -53,12 +54,29 @@ class Mode(StrEnum):
 
     @classmethod
     def of(cls, mode: Mode | str) -> Mode:
-        """Return the mode with this name. Raises ``OptionError``."""
+        """Return the mode with this name, in any case. Raises ``OptionError``."""
+        name = str(mode).lower()
+        if name == IGNORE:
+            raise OptionError(
+                "the mode 'ignore' needs a function that writes and commits in one call, like "
+                "asynccommit.polars.sink_parquet: the tasks of this job would run anyway"
+            )
         try:
-            return cls(mode)
+            return _SPARKS.get(name) or cls(name)
         except ValueError:
-            known = ", ".join(cls)
-            raise OptionError(f"the mode is {mode!r}: expected one of {known}") from None
+            raise OptionError(f"the mode is {mode!r}: expected one of {MODE_NAMES}") from None
+
+
+IGNORE = "ignore"
+"""Spark's name for writing only where there is nothing."""
+_SPARKS = {
+    "error": Mode.FAIL,
+    "errorifexists": Mode.FAIL,
+    "overwrite": Mode.REPLACE_TABLE,
+}
+MODE_NAMES = (
+    "append, overwrite (or replace_table), replace_partitions, error (or errorifexists, fail)"
+)
 
 
 class OnUnfinished(StrEnum):
@@ -103,7 +121,15 @@ class OnFailure(StrEnum):
 
 
 if TYPE_CHECKING:
-    ModeName: TypeAlias = Literal["append", "fail", "replace_table", "replace_partitions"]
+    ModeName: TypeAlias = Literal[
+        "append",
+        "error",
+        "errorifexists",
+        "fail",
+        "overwrite",
+        "replace_partitions",
+        "replace_table",
+    ]
     AnyOnUnfinished: TypeAlias = OnUnfinished | Literal["refuse", "resume", "rollback"]
     AnyOnFailure: TypeAlias = OnFailure | Literal["keep", "rollback"]
     AnyOnCleanupFailure: TypeAlias = OnCleanupFailure | Literal["warn", "ignore", "fail"]

@@ -25,8 +25,8 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommittedError, OptionError, UnsupportedError
 from asynccommit.options.checked import Url
-from asynccommit.options.job import Mode
-from asynccommit.parallel import EngineMode, JobArguments
+from asynccommit.options.job import AnyMode, Mode
+from asynccommit.parallel import JobArguments
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import this_host
 from asynccommit.sync import BlockingJob
@@ -49,8 +49,8 @@ class Sink(Datasink[TaskCommit | None]):
     Args:
         url: the destination.
         partition_cols: the columns that are directories, named as Spark names them.
-        mode: ``append``, ``fail`` or ``error``, ``overwrite`` or ``replace_table``, or
-            ``replace_partitions``.
+        mode: ``append``, ``error``, ``overwrite`` or ``replace_partitions``, see
+            ``Mode``.
         form: ``parquet``, ``csv`` or ``ipc``.
         compression: of the files, as pyarrow takes it; ``snappy`` by default for Parquet.
         min_rows_per_file: rows that Ray collects for a write task.
@@ -68,7 +68,7 @@ class Sink(Datasink[TaskCommit | None]):
         url: Url,
         *,
         partition_cols: str | Sequence[str] | None = None,
-        mode: EngineMode = Mode.APPEND,
+        mode: AnyMode = Mode.APPEND,
         form: str = "parquet",
         compression: Any = None,
         min_rows_per_file: int | None = None,
@@ -84,7 +84,7 @@ class Sink(Datasink[TaskCommit | None]):
         # Ray pickles the sink before it calls on_write_start, so the id is known from the start.
         name = this_host().new_id() if job_id is None else job_id
         self._url = url
-        self._arguments = JobArguments(mode, name, options, storage_options, committer)
+        self._arguments = JobArguments(Mode.of(mode), name, options, storage_options, committer)
         self._place = self._arguments.place(url, name)
         self._given_id = job_id
         self._least = min_rows_per_file

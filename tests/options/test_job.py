@@ -165,12 +165,37 @@ def test_modes_by_name(mode: Mode) -> None:
     """A mode is said by its name, or is one."""
     assert Mode.of(mode.value) is Mode.of(mode) is mode
     assert str(mode) == mode.value
+    assert Mode.of(mode.value.upper()) is mode
 
 
-@pytest.mark.parametrize("name", ["", "overwrite", "APPEND", "replace-table", None, 1])
+@pytest.mark.parametrize(
+    "name, mode",
+    [
+        ("overwrite", Mode.REPLACE_TABLE),
+        ("Overwrite", Mode.REPLACE_TABLE),
+        ("error", Mode.FAIL),
+        ("errorIfExists", Mode.FAIL),
+    ],
+)
+def test_modes_by_sparks_name(name: str, mode: Mode) -> None:
+    """A mode has the name that Spark, delta-rs and polars have for it."""
+    assert Mode.of(name) is mode
+
+
+@pytest.mark.parametrize("name", ["", "overwrites", "replace-table", None, 1])
 def test_names_that_are_no_modes(name: Any) -> None:
-    """Anything else is refused with the names that there are."""
-    with pytest.raises(OptionError, match="append, fail, replace_table, replace_partitions"):
+    """Anything else is refused with every name that is taken."""
+    with pytest.raises(OptionError) as refused:
+        Mode.of(name)
+
+    taken = {*Mode, "overwrite", "error", "errorifexists"}
+    assert {name for name in taken if name not in str(refused.value)} == set()
+
+
+@pytest.mark.parametrize("name", ["ignore", "Ignore"])
+def test_jobs_whose_tasks_run_anyway_refuse_ignore(name: str) -> None:
+    """``ignore`` is refused with the reason where tasks run before the job can be skipped."""
+    with pytest.raises(OptionError, match=r"in one call.*would run anyway"):
         Mode.of(name)
 
 

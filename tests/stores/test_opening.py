@@ -50,7 +50,7 @@ async def test_requests_are_retried_and_limited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url, options, kind",
     [
-        ("relative", {}, UrlError),
+        ("", {}, UrlError),
         (7, {}, UrlError),
         ("ofs://data/t", {}, UnsupportedError),
         ("/t", {"rate": -1}, OptionError),

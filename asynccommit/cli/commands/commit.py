@@ -32,6 +32,10 @@ from asynccommit.options.job import Mode, OnUnfinished, Options
 from asynccommit.results import JobReport
 
 
+def _modes() -> list[str]:
+    return ["append", "error", "overwrite", Mode.REPLACE_PARTITIONS]
+
+
 @reporting
 def commit(
     output: Output,
@@ -46,13 +50,14 @@ def commit(
         bool, typer.Option("--trust-manifests", help="Commit whichever tasks have committed.")
     ] = False,
     mode: Annotated[
-        Mode,
+        str,
         typer.Option(
             metavar="MODE",
-            help="Treatment of files already in the destination: append, fail, replace_table or "
+            help="Treatment of files already in the destination: append, error, overwrite or "
             "replace_partitions.",
+            autocompletion=_modes,
         ),
-    ] = Mode.APPEND,
+    ] = Mode.APPEND.value,
     committer: CommitterName = None,
     option: Option = None,
     storage_option: Storage = None,
@@ -66,12 +71,13 @@ def commit(
     """
     if tasks is None and not trust_manifests and not dry_run:
         raise OptionError("expected --tasks N, the number of tasks that ran, or --trust-manifests")
+    chosen = Mode.of(mode)
     call = read_call(["commit"], url, (option, storage_option), output, committer=committer)
     job = call.find(job_id, attempt)
     _check(job, tasks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommitterWarning)  # the report says it
-        report = call.run(job, _step(mode, call.options, dry_run=dry_run))
+        report = call.run(job, _step(chosen, call.options, dry_run=dry_run))
     value = {"dry_run": dry_run, **report.to_json()}
     output.result(value, job_report(report, dry_run=dry_run))
 

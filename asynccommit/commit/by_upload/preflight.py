@@ -18,7 +18,7 @@ from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import is_completed
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
-from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
+from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, is_output, not_empty, refuse_mode
 from asynccommit.commit.job.paths import ancestors, outermost, stays, within
 from asynccommit.commit.job.places import refuse_within, related
 from asynccommit.commit.layout import TEMPORARY
@@ -154,8 +154,7 @@ async def refuse_file(run: UploadContext) -> None:
 async def _refuse_taken(run: UploadContext, path: str) -> None:
     taken = [i.path for i in await list_if_there(run.store, path) if is_output(run.layout, i)]
     if taken:
-        text = f"the partition is not empty, and the mode is {Mode.FAIL}"
-        raise ExistsError("mkdir", min(taken), text)
+        raise not_empty("the partition", path, taken)
 
 
 async def _refuse_duplicates(run: UploadContext, loaded: LoadedSets) -> None:

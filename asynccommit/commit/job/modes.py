@@ -39,8 +39,7 @@ async def refuse_mode(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
             if is_output(run.layout, info)
         ]
         if taken:
-            text = f"the destination is not empty, and the mode is {Mode.FAIL}"
-            raise ExistsError("mkdir", min(taken), text)
+            raise not_empty("the destination", dest, taken)
     if run.options.readers_use_sink_log:
         return
     try:
@@ -53,6 +52,13 @@ async def refuse_mode(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
         "a streaming query wrote this table, and readers see only the files in its log: write "
         f"elsewhere, or replace the whole table ({Mode.REPLACE_TABLE})",
     )
+
+
+def not_empty(what: str, path: str, taken: Sequence[str]) -> ExistsError:
+    """Return the error of a directory that the mode ``FAIL`` finds in use."""
+    first = min(taken).rpartition("/")[2]
+    text = f"{what} is not empty, and the mode is {Mode.FAIL}: it has {first}"
+    return ExistsError("", path, text)
 
 
 def is_replaced(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> bool:
