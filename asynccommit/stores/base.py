@@ -190,10 +190,7 @@ class Traits:
         bulk_delete: maximum number of files of one ``delete_many``; 0 if it is unsupported.
         conditional_delete: ``delete_many`` deletes nothing that has another etag.
         bulk_rename: recommended batch size of ``rename_many``; 0 if it is unsupported.
-        bulk_list: recommended batch size of ``list_many``; 0 if it is unsupported. Where it is
-            supported, ``rename_many`` takes directories as well.
-        directory_cost: number of renames that take as long as making one directory and deleting
-            another, where requests cost time of the processor and no round trip.
+        bulk_list: recommended batch size of ``list_many``; 0 if it is unsupported.
         multipart: rules for uploads in parts that are completed later; ``None`` if unsupported.
         streaming: rules for files that are sent in blocks; ``None`` if unsupported.
         consistent_listing: a listing shows every change that was acknowledged before it.
@@ -206,7 +203,9 @@ class Traits:
         nested_zones: a zone may begin at any directory, and ``probe`` is one request that changes
             nothing.
         modes: permissions of what callers make in directories of this machine; ``None`` if the
-            store has none there. Where it is set, ``adopt`` is supported.
+            store has none there.
+        handles: a process can have a directory open, or work in it, and reach it wherever it was
+            renamed; otherwise a directory is reached by its path only.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
         durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
@@ -243,7 +242,6 @@ class Traits:
     conditional_delete: bool = True
     bulk_rename: int = 0
     bulk_list: int = 0
-    directory_cost: int = 0
     multipart: Multipart | None = None
     streaming: Streaming | None = None
     consistent_listing: bool = True
@@ -254,6 +252,7 @@ class Traits:
     zones: bool = False
     nested_zones: bool = False
     modes: Modes | None = None
+    handles: bool = False
     pins: bool = False
     durable: bool = True
     checksums: bool = False
@@ -267,7 +266,7 @@ class Traits:
 
     @property
     def fences(self) -> bool:
-        """Return whether nothing can enter a directory once it is renamed away."""
+        """Return whether no path leads into a directory once it is renamed away."""
         return self.directories and self.atomic_directory_rename
 
     def lasting(self, etag: str | None) -> str | None:
@@ -446,23 +445,6 @@ class ProbingStore(Store, Protocol):
 
         Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
         reason why the store would refuse.
-        """
-        ...
-
-
-class ModeStore(Store, Protocol):
-    """A store whose directories have owners and permissions: ``Traits.modes``."""
-
-    async def adopt(self, moves: Sequence[tuple[str, str]], like: str) -> Sequence[bool]:
-        """Give directories the permissions that new ones would have.
-
-        Args:
-            moves: pairs of a directory and the one that it will be in, which may be an earlier
-                directory of these.
-            like: a directory that this caller has made.
-
-        Returns:
-            Whether each has the owner, the group and the default ACL of a new one, too.
         """
         ...
 

@@ -64,7 +64,7 @@ def make_directory(path: str, mode: int) -> None:
     os.mkdir(path, mode)
     with suppress(OSError):  # it was made, whoever has taken it since
         if os.lstat(path).st_mode & _PERMISSIONS != mode:
-            set_permissions(path, mode)
+            _set_permissions(path, mode)
 
 
 def make_directories(path: str, mode: int) -> None:
@@ -88,7 +88,7 @@ def make_directories(path: str, mode: int) -> None:
             raise
 
 
-def set_permissions(path: str, mode: int) -> None:
+def _set_permissions(path: str, mode: int) -> None:
     """Give a directory the permissions ``mode``; it keeps its setgid bit.
 
     A link is not followed. Where the filesystem has no permissions, nothing happens.

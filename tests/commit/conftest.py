@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from asynccommit.commit.by_rename import rename_directories
+from asynccommit.stores.local.store import LocalStore
 from tests.support.commits import Site, open_site
 
 HERE = Path(__file__).parent
@@ -29,6 +31,12 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     made = await open_site(request.param, tmp_path / "root")
     yield made
     await made.close()
+
+
+@pytest.fixture
+def reached_by_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have whole directories moved on a local disk too, as if nobody could have one open."""
+    monkeypatch.setattr(LocalStore, "traits", replace(LocalStore.traits, handles=False))
 
 
 @pytest.fixture

@@ -7,33 +7,28 @@ added or replaced since its commit is never published with it.
 
 Jobs of FileOutputCommitter list the directory where it is: Hadoop's class must find what it has not
 published.
+
+Where a process can have a directory open (``Traits.handles``) none is moved: it could go on writing
+there, in the table.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import blake2b
-from typing import cast
 
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.job.paths import above, leaves
-from asynccommit.errors import (
-    ExistsError,
-    NotFoundError,
-    RejectedError,
-    ThrottledError,
-    UnavailableError,
-)
-from asynccommit.runtime.concurrency import batches, for_each
-from asynccommit.stores.base import BatchStore, Info, Kind, ModeStore
-from asynccommit.stores.tree import Ask, ahead, list_all, list_if_there, walk
+from asynccommit.errors import ExistsError, NotFoundError, RejectedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import list_all, list_if_there, walk
 
 WORTH = 2
 """Requests for each directory below which moving it saves nothing: it is listed again."""
@@ -42,7 +37,6 @@ _REQUESTS = 3
 LEAST = 100
 """Number of requests to save. Fewer renames, sent together, end before three requests in a row."""
 _HELD = "held-"
-_AGAIN = (ThrottledError, UnavailableError)  # waited for where a directory is asked for alone
 _REFUSED = (ExistsError, NotFoundError, RejectedError)  # an overlay renames files alone
 
 
@@ -69,17 +63,10 @@ class _Tree:
         """Return the number of files in the tree."""
         return sum(self.sources.values())
 
-    def costs(self, directory: int) -> int:
-        """Return what it costs to move each file alone, in requests.
-
-        Args:
-            directory: see ``Traits.directory_cost``.
-        """
-        return self.files + directory * len(self.sources)
-
-    def saves(self, directory: int) -> int:
-        """Return how much of that is saved."""
-        return self.costs(directory) - len(self.sources) - _REQUESTS
+    @property
+    def saves(self) -> int:
+        """Return the number of requests that moving it saves."""
+        return self.files - len(self.sources) - _REQUESTS
 
 
 async def carry(run: CommitContext, plan: Plan) -> None:
@@ -89,57 +76,14 @@ async def carry(run: CommitContext, plan: Plan) -> None:
     """
     if plan.made or not (chosen := await _with_prints(run, plan, _choose(run, plan))):
         return
-    inside = _directories(plan, chosen)
+
+    async def move(tree: _Tree) -> None:
+        await _move(run, plan, tree)
+        run.meter.step()
+
     with run.meter.timed("job_stage_rename_directories", len(chosen)):
-
-        async def move(trees: Sequence[_Tree]) -> None:
-            await _move(run, plan, await _adopted(run, trees, inside))
-            run.meter.step(len(trees))
-
-        most = max(1, run.store.traits.bulk_list)
-        await for_each(batches(chosen, most), move, workers=run.workers)
+        await for_each(chosen, move, workers=run.workers)
     plan.make = _still_to_make(plan)
-
-
-def _directories(plan: Plan, trees: Iterable[_Tree]) -> Mapping[str, list[str]]:
-    """Return the sorted missing directories at and below each destination."""
-    found: dict[str, list[str]] = {tree.dest: [] for tree in trees}
-    missing = set(plan.missing)
-    for path in sorted(missing):
-        if (top := _top(path, missing)) in found:
-            found[top].append(path)
-    return found
-
-
-async def _adopted(
-    run: CommitContext, trees: Sequence[_Tree], inside: Mapping[str, list[str]]
-) -> Sequence[_Tree]:
-    """Set permissions of trees, and return those that may be moved whole.
-
-    A tree is left out if a directory in it has another owner, group or default ACL than one that
-    this job would make. Its files are moved one by one.
-
-    Args:
-        run: the commit under way.
-        trees: what is to be moved.
-        inside: see ``_directories``.
-    """
-    if run.store.traits.modes is None:
-        return trees
-    moves, owners = list[tuple[str, str]](), list[_Tree]()
-    for tree in trees:
-        for dest in inside[tree.dest]:
-            source = tree.source + dest[len(tree.dest) :]
-            above = tree.dest if dest == tree.dest else source
-            moves.append((source, above.rpartition("/")[0]))
-            owners.append(tree)
-    try:
-        fit = await cast(ModeStore, run.store).adopt(moves, run.epoch_dir)
-    except NotFoundError:
-        await require_place(run)
-        raise
-    unfit = {tree for tree, fits in zip(owners, fit, strict=True) if not fits}
-    return [tree for tree in trees if tree not in unfit]
 
 
 def carries(run: CommitContext, plan: Plan) -> bool:
@@ -197,26 +141,23 @@ def _choose(run: CommitContext, plan: Plan) -> list[_Tree]:
     """
     if plan.units or plan.replaced or not plan.missing or not _can(run, plan):
         return []
-    # What Hadoop's class has written has checksums beside it, which would be moved as well.
-    cost = 0 if run.layout.shared else run.store.traits.directory_cost
-    most = max(plan.loaded.sources.values(), default=0) + cost
+    most = max(plan.loaded.sources.values(), default=0)
     if not run.layout.shared and len(plan.missing) * (most - 1) < LEAST:
         return []  # found without a look at each directory
     best: dict[str, _Tree] = {}
     for tree in _trees(run, plan):
-        worth = tree.costs(cost) > WORTH * len(tree.sources)
+        worth = tree.files > WORTH * len(tree.sources)
         if worth and (tree.dest not in best or tree.files > best[tree.dest].files):
             best[tree.dest] = tree
     chosen = [best[dest] for dest in sorted(best)]
-    if run.layout.shared or sum(tree.saves(cost) for tree in chosen) >= LEAST:
-        return chosen
-    return []
+    return chosen if run.layout.shared or sum(tree.saves for tree in chosen) >= LEAST else []
 
 
 def _can(run: CommitContext, plan: Plan) -> bool:
     traits = run.store.traits
     first = run.identity.epoch <= 1  # later owners find directories that are moved in part
-    return traits.fences and traits.whole_listings and first and plan.loaded.etags is not None
+    names = traits.fences and traits.whole_listings and not traits.handles
+    return names and first and plan.loaded.etags is not None
 
 
 def _trees(run: CommitContext, plan: Plan) -> Iterable[_Tree]:
@@ -260,61 +201,26 @@ def _print(plan: Plan, path: str, size: int, etag: str | None) -> int:
     return fingerprint((path, size, etag if plan.loaded.etags else None))
 
 
-async def _move(run: CommitContext, plan: Plan, trees: Sequence[_Tree]) -> None:
-    """Move directories of tasks to their destinations.
+async def _move(run: CommitContext, plan: Plan, tree: _Tree) -> None:
+    """Move a directory of a task to its destination.
 
-    Those that are not as planned, and those whose destination exists, stay with their tasks.
+    One that is not as planned, or whose destination exists, stays with its task.
     """
-    places, found = {tree: tree.source for tree in trees}, [*trees]
+    place = tree.source
     if not run.layout.shared:
-        places, found = {tree: _place(run, tree.source) for tree in trees}, list[_Tree]()
-        moves = {tree: (tree.source, place) for tree, place in places.items()}
-        await _rename(run, moves, found.append)
-    ask = await ahead(run.store, [places[tree] for tree in found])
-    fit = [tree for tree in found if await _is_as_planned(run, plan, tree, places[tree], ask)]
-    moves = {tree: (places[tree], tree.dest) for tree in fit}
-    await _rename(run, moves, partial(_mark, run, plan))
-    for tree in found:
-        if places[tree] != tree.source and plan.carried.isdisjoint(tree.sources):
-            await _give_back(run, places[tree], tree.source)
+        place = _place(run, tree.source)
+        if not await _rename(run, tree.source, place):
+            return
+    if await _is_as_planned(run, plan, tree, place) and await _rename(run, place, tree.dest):
+        plan.carried.update(tree.sources)
+        run.renamed += tree.files
+        cut = len(tree.source)
+        plan.came.update({tree.dest + path[cut:] for path in tree.sources})
+    elif place != tree.source:
+        await _give_back(run, place, tree.source)
 
 
-def _mark(run: CommitContext, plan: Plan, tree: _Tree) -> None:
-    """Mark the files of a directory that has come to its destination."""
-    plan.carried.update(tree.sources)
-    run.renamed += tree.files
-    cut = len(tree.source)
-    plan.came.update({tree.dest + path[cut:] for path in tree.sources})
-
-
-async def _rename(
-    run: CommitContext,
-    moves: Mapping[_Tree, tuple[str, str]],
-    moved: Callable[[_Tree], object],
-) -> None:
-    """Rename directories, together if the store takes many.
-
-    Args:
-        run: the commit under way.
-        moves: source and destination of each.
-        moved: called for each that was renamed.
-    """
-    left = list(moves)
-    run.check_lease()
-    if len(left) > 1 and run.store.traits.bulk_list:
-        pairs = [(source, dest, None) for source, dest in moves.values()]
-        done, error = await cast(BatchStore, run.store).rename_many(pairs)
-        for tree in left[:done]:
-            moved(tree)
-        if error is not None and not isinstance(error, (*_REFUSED, *_AGAIN)):
-            raise error
-        left = left[done + isinstance(error, _REFUSED) :]
-    for tree in left:
-        if await _rename_one(run, *moves[tree]):
-            moved(tree)
-
-
-async def _rename_one(run: CommitContext, source: str, dest: str) -> bool:
+async def _rename(run: CommitContext, source: str, dest: str) -> bool:
     run.check_lease()
     try:
         await run.store.rename(source, dest)
@@ -343,11 +249,8 @@ async def _give_back(run: CommitContext, place: str, source: str) -> None:
         raise
 
 
-async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree, place: str, ask: Ask) -> bool:
-    """Return whether a task's directory has exactly the files that were read.
-
-    ``ask`` is what lists the directory itself, see ``ahead``.
-    """
+async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree, place: str) -> bool:
+    """Return whether a task's directory has exactly the files that were read."""
     counts, prints, cut = defaultdict[str, int](int), defaultdict[str, int](int), len(place)
     inner: list[str] = []
 
@@ -363,7 +266,7 @@ async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree, place: str
         return True
 
     with suppress(NotFoundError):
-        for info in await list_all(run.store, place, ask):
+        for info in await list_all(run.store, place):
             if not is_fit(info):
                 return False
             if info.is_dir:

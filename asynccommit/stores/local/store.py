@@ -15,7 +15,6 @@ from asynccommit.errors import StoreError
 from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
 from asynccommit.stores.grant import Grant, granted
 from asynccommit.stores.local import files, moves, probes
-from asynccommit.stores.local.adoption import adopt
 from asynccommit.stores.local.lanes import Lanes
 from asynccommit.stores.local.pins import LocalPins, Reach, can_pin, pins_of
 from asynccommit.stores.modes import modes_of
@@ -27,7 +26,6 @@ _Names = list[str]  # in the class, the name "list" is the method
 _WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir", "mkdir_new"})
 _LISTINGS = 8  # long listings under way whose names are kept
 _LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
-_DIRECTORY_COST = 5  # ext4: 100 to 440 us for both, and some 40 us for a rename
 _TOGETHER = 16
 _WHILE = 0.05  # seconds from which on requests are not made together any more
 
@@ -58,9 +56,9 @@ class LocalStore:
         conditional_rename=False,
         bulk_rename=_TOGETHER,
         bulk_list=_TOGETHER,
-        directory_cost=_DIRECTORY_COST,
         links=True,
         probes=True,
+        handles=True,
         pins=can_pin(),
         durable=False,
         tagged_get=True,
@@ -147,10 +145,6 @@ class LocalStore:
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         await _ask(self._quick, "mkdir_new", files.mkdir_new, path, self._modes.directory)
-
-    async def adopt(self, moves: Sequence[tuple[str, str]], like: str) -> Sequence[bool]:
-        call = self._quick.submit(_adopt, granted(), moves, like, self._modes.directory)
-        return await _answer(self._quick, "adopt", call, like)
 
     async def sync(self, path: str) -> None:
         await _ask(self._slow, "sync", files.sync, path)
@@ -257,17 +251,6 @@ def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | Non
         if entries >= files.PAGE or perf_counter() > end:
             break
     return found + [None] * (len(paths) - len(found))
-
-
-def _adopt(
-    grant: Grant | None, moves: Sequence[tuple[str, str]], like: str, mode: int
-) -> Sequence[bool]:
-    if grant is None:
-        return adopt(moves, like, mode, os.fspath)
-    pins = pins_of(grant)
-    if grant.check is not None:
-        grant.check()
-    return adopt(moves, like, mode, os.fspath if pins is None else pins.real)
 
 
 def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:

@@ -61,8 +61,6 @@ class Record:
                 return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
             case "delete_many":
                 return [None] * op.size
-            case "adopt":
-                return [True] * op.size
             case "rename_many":
                 return op.size, None
         return None

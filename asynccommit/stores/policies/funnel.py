@@ -26,7 +26,7 @@ _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
     *("get_tagged", "list_tree", "list_many", "delete_many", "rename_many"),
-    *("probe", "quotas", "adopt", "mkdir_new"),
+    *("probe", "quotas", "mkdir_new"),
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
@@ -190,11 +190,6 @@ class Wrapped:
         said: Renamed
         said = await self._call(Op("rename_many", (pairs,), True, False))
         return said
-
-    async def adopt(self, moves: Sequence[tuple[str, str]], like: str) -> Sequence[bool]:
-        """See ``ModeStore.adopt``."""
-        fit: Sequence[bool] = await self._call(Op("adopt", (moves, like), True, True))
-        return fit
 
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``."""

@@ -240,6 +240,7 @@ async def test_modes_that_replace(tmp_path: Path, mode: Mode, kept: dict[str, st
 MANY = {f"day=1/part-{number}": "x" for number in range(20)}
 
 
+@pytest.mark.usefixtures("reached_by_path")
 async def test_a_directory_is_moved_as_a_whole(tmp_path: Path) -> None:
     """Where nothing is, one request moves a task's directory; what others have for it follows."""
     seen = Faults()
@@ -253,6 +254,7 @@ async def test_a_directory_is_moved_as_a_whole(tmp_path: Path) -> None:
     assert visible(tmp_path) == {**MANY, "day=1/other": "y", "day=1/hour=1/z": "z"}
 
 
+@pytest.mark.usefixtures("reached_by_path")
 async def test_a_directory_that_the_filesystem_does_not_rename(tmp_path: Path) -> None:
     """Where a directory cannot be moved as a whole, as on an overlay, its files are, one by one."""
     faults = Faults(Fault("rename", RejectedError, f"day=1 {tmp_path}/day=1"))
@@ -264,6 +266,7 @@ async def test_a_directory_that_the_filesystem_does_not_rename(tmp_path: Path) -
     assert len(visible(tmp_path)) == 9
 
 
+@pytest.mark.usefixtures("reached_by_path")
 async def test_files_of_moved_directories_are_counted_at_once(tmp_path: Path) -> None:
     """A failure after a directory was moved as a whole says how many files came with it."""
     job = job_at(tmp_path, Faults(Fault("mkdir", DeniedError, f"{tmp_path}/day=2")))
@@ -276,6 +279,7 @@ async def test_files_of_moved_directories_are_counted_at_once(tmp_path: Path) ->
     assert (report.files, len(visible(tmp_path))) == (10, 10)
 
 
+@pytest.mark.usefixtures("reached_by_path")
 async def test_a_directory_that_is_there_is_merged(tmp_path: Path) -> None:
     """File by file where the destination is there, and whole again one level further down."""
     write(tmp_path, {"day=1/old": "old"})

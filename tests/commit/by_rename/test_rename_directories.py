@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, DeniedError, RejectedError
-from asynccommit.options.job import Options
-from asynccommit.stores.local import moves
-from asynccommit.stores.local.store import LocalStore
-from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.faults import Before, Fault, Faults
-from tests.support.jobs import HOST, committer, ids, left, run_task, visible, write
+from tests.support.jobs import committer, ids, left, run_task, visible, write
 from tests.support.round_trips import MeasuredJob
 
 MANY = {f"day={n % 2}/part-{n}": str(n) for n in range(120)}
 """Two directories, each with enough files to be moved as it is."""
+pytestmark = pytest.mark.usefixtures("reached_by_path")
 
 
 async def tasks_of(dest: Path, *outputs: Mapping[str, str]) -> list[TaskCommit]:
@@ -68,95 +61,6 @@ async def test_few_files_are_moved_one_by_one(tmp_path: Path) -> None:
 
     assert len(moved(seen, tmp_path)) == 51
     assert visible(tmp_path) == few
-
-
-async def test_directories_of_one_file_are_moved_on_a_local_disk(tmp_path: Path) -> None:
-    """Making and deleting a directory takes longer there than moving it; it counts as new."""
-    seen = Faults()
-    one = {f"day={n}/part": str(n) for n in range(60)}
-    commits = await tasks_of(tmp_path, one)
-    report = await committer(tmp_path, seen).commit_job(commits)
-
-    assert moved(seen, tmp_path) == sorted(["_SUCCESS", *(f"day={n}" for n in range(60))])
-    assert not [op.path for op in seen.seen if op.name == "mkdir" and "/day=" in op.path]
-    assert (visible(tmp_path), report.directories, left(tmp_path)) == (one, 60, [])
-
-
-class Together:
-    """A policy that keeps the size of calls for many, and acts before those that name a task.
-
-    Args:
-        act: what is done.
-    """
-
-    def __init__(self, act: Callable[[], object] = lambda: None) -> None:
-        self.sizes: list[tuple[str, int]] = []
-        self._act = act
-
-    def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
-
-        async def seen(op: Op) -> Any:
-            if op.name in ("rename_many", "list_many") and "/tasks/" in op.path:
-                await asyncio.to_thread(self._act)
-            if op.name in ("rename_many", "list_many"):
-                self.sizes.append((op.name, op.size))
-            return await call(op)
-
-        return seen
-
-
-def together(dest: Path, *policies: Policy) -> ManifestCommitter:
-    """Return a committer whose store takes many directories in one call."""
-    store = Wrapped(LocalStore(), *policies)
-    return ManifestCommitter(store, committer(dest).layout, Options(), HOST)
-
-
-ONE = {f"day={n:02}/part": str(n) for n in range(60)}
-"""Sixty directories of one file, of which a local disk moves sixteen in a call."""
-
-
-async def test_directories_are_moved_together(tmp_path: Path) -> None:
-    """Of those moved in one call, the ones that are not as planned are merged file by file."""
-    commits = await tasks_of(tmp_path, ONE)
-    place = tmp_path / "_temporary" / committer(tmp_path).layout.job_id / "00/tasks" / ids(0)[1]
-    theirs = {"day=09/of-another-job": ".", "day=59/of-another-job": "."}
-
-    def meanwhile() -> None:
-        write(place, {"day=07/stray": "!"})
-        write(tmp_path, theirs)
-
-    seen = Together(meanwhile)
-    report = await together(tmp_path, seen).commit_job(commits)
-
-    assert seen.sizes.count(("rename_many", 16)) == 5, "a stray file is found before the last move"
-    assert seen.sizes.count(("list_many", 16)) == 6, "those taken, and those of the table"
-    assert visible(tmp_path) == ONE | theirs
-    assert (report.files, left(tmp_path)) == (60, [])
-
-
-async def test_a_call_for_many_directories_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those that were moved before are counted in the error, and the next commit finishes."""
-    commits = await tasks_of(tmp_path, ONE)
-    rename = moves.rename
-
-    def refuses(source: str, dest: str, *rest: Any) -> None:
-        if dest == f"{tmp_path}/day=20":
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
-        rename(source, dest, *rest)
-
-    monkeypatch.setattr(moves, "rename", refuses)
-    with pytest.raises(CommitError, match="Permission denied") as caught:
-        await together(tmp_path).commit_job(commits)
-    there = [name for name in visible(tmp_path) if name.startswith("day=")]
-    assert f"{len(there)} files are at their destinations" in str(caught.value)
-    assert 0 < len(there) < 60
-
-    monkeypatch.undo()
-    await committer(tmp_path).commit_job(commits)
-    assert (visible(tmp_path), left(tmp_path)) == (ONE, [])
 
 
 @pytest.mark.parametrize("add", ["day=0/stray", "day=0/deep/stray", "day=0/empty/"])
