@@ -1,7 +1,8 @@
 """The directories of load tests, one for each run.
 
 Each run sets up a job in its directory, below ``owner``, which is never committed. The owner file
-and the heartbeats of that job tell later runs whether the run lives.
+and the heartbeats of that job tell later runs whether the run lives. A directory without that file
+may be anybody's, whatever its name, and stays.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple, cast
 
 import anyio
 
+from asynccommit.commit.hints import quoted
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.engine.deletes import delete_tree
@@ -31,7 +33,6 @@ PREFIX = "_asynccommit-loadtest-"
 """Prefix of the directories of load tests."""
 
 _OWNER, _JOB = "owner", "loadtest"
-_YOUNG = 600.0  # seconds in which an empty directory may be that of a run which just begins
 _WORKERS = 16
 _REMOVAL_SECONDS = 600.0
 
@@ -154,7 +155,7 @@ async def remove_dead(place: LoadPlace) -> OtherRuns:
         if not info.is_dir or not name.startswith(PREFIX):
             continue
         directory = place.top.child(name)
-        why = await _life(place, directory, info.modified)
+        why = await _life(place, directory)
         if why:
             found.kept[str(directory)] = why
         else:
@@ -163,12 +164,17 @@ async def remove_dead(place: LoadPlace) -> OtherRuns:
     return found
 
 
-async def _life(place: LoadPlace, directory: Address, modified: float) -> str:
-    """Return why a run may be alive; empty if it is dead."""
+async def _life(place: LoadPlace, directory: Address) -> str:
+    """Return why a directory is not that of a dead run; empty if it is."""
     committer = place.owner(directory)
-    jobs = [job for job in await committer.job_statuses() if job.job_id == _JOB]
+    found = await committer.job_statuses()
+    jobs = [job for job in found if job.job_id == _JOB and job.owner]
     if not jobs:
-        return await _life_without_owner(place, directory, modified)
+        force = " --force" if found else ""
+        typed = f"asynccommit rm --recursive{force} {quoted(str(directory))}"
+        return (
+            f"no owner file shows that a load test made it. If it is of no use, delete it: {typed}"
+        )
     if any(job.alive is not False for job in jobs):
         return jobs[0].why or "it may be alive"
     try:  # asks the store for its time before a lease counts as over
@@ -176,18 +182,6 @@ async def _life(place: LoadPlace, directory: Address, modified: float) -> str:
     except OwnedError as error:
         return str(error)
     return ""
-
-
-async def _life_without_owner(place: LoadPlace, directory: Address, modified: float) -> str:
-    """Judge a run before its setup, or in its clean-up.
-
-    The clean-up deletes the owner last.
-    """
-    inside = await list_if_there(place.store, directory.path)
-    if [info for info in inside if info.path != directory.child(_OWNER).path]:
-        return ""
-    newest = max([modified, *(info.modified for info in inside)])
-    return "it has just begun" if place.host.now() - newest < _YOUNG else ""
 
 
 async def _end_uploads(store: MultipartStore, path: str) -> None:

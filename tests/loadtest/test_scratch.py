@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import shlex
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from asynccommit.cli import main
 from asynccommit.loadtest.scratch import PREFIX, LoadPlace, OwnDirectory, remove_dead
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.local.store import LocalStore
@@ -17,6 +20,7 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.fault_rules import BEFORE, Fault
 from tests.loadtest.accounts import Account, on_account
+from tests.support.jobs import write
 
 LATE = 3_600.0
 
@@ -82,15 +86,22 @@ def _silence(directory: Path) -> None:
         os.utime(owner, (when, when))
 
 
-async def test_a_directory_without_owner(place: LoadPlace, tmp_path: Path) -> None:
-    """With files it is of a run that died in its clean-up; empty it may have just begun."""
-    (tmp_path / f"{PREFIX}a" / "data").mkdir(parents=True)
-    (tmp_path / f"{PREFIX}b").mkdir()
+@pytest.mark.parametrize("content", ["", "data/", "notes", "owner/_temporary/loadtest/00/tasks/x"])
+async def test_a_directory_without_owner(content: str, place: LoadPlace, tmp_path: Path) -> None:
+    """Its name proves nothing: it stays for ever, with the command that deletes it."""
+    theirs = tmp_path / f"{PREFIX}a b"
+    theirs.mkdir()
+    write(theirs, {content: "theirs"} if content else {})
 
     found = await remove_dead(place)
-    assert found.removed == [f"file:{tmp_path}/{PREFIX}a"]
-    assert found.kept == {f"file:{tmp_path}/{PREFIX}b": "it has just begun"}
-    assert (await remove_dead(_later(place))).removed == [f"file:{tmp_path}/{PREFIX}b"]
+
+    assert found.removed == []
+    assert list(found.kept) == [f"file:{theirs}"]
+    assert await remove_dead(_later(place)) == found
+    assert theirs.is_dir()
+    typed = shlex.split(found.kept[f"file:{theirs}"].partition("delete it: ")[2])
+    assert await asyncio.to_thread(main, typed[1:]) == 0
+    assert not theirs.exists()
 
 
 async def test_the_top_directory_is_as_before(place: LoadPlace, tmp_path: Path) -> None:
