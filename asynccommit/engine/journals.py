@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from asynccommit.commit.hints import quoted
+from asynccommit.commit.job.owners import time_of
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -78,6 +79,14 @@ class Journal:
         data = await self.store.get(self.place.path, MAX_JOURNAL_BYTES)
         self.content = decode_journal(data, str(self.place))
         return self.content
+
+    async def age(self, new_id: str) -> float:
+        """Return how old the journal is, in seconds by its store's clock.
+
+        ``new_id`` names a file that is written for that beside it.
+        """
+        written = (await self.store.head(self.place.path)).modified
+        return await time_of(self.store, f"{self.place.path}.clock-{new_id}") - written
 
     async def confirm(self) -> None:
         """Check that the move was not given up by another process.

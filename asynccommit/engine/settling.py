@@ -247,7 +247,7 @@ async def _is_dead(move: Journaled, content: MoveJournal) -> bool:
         if alive is not None:
             return not alive
     lease = move.lease or (ACCOUNT_LEASE if move.store.traits.account else LEASE)
-    return host.now() - content.started_ms / 1000 > lease
+    return await move.journal.age(host.new_id()) > lease
 
 
 async def _sweep(move: Journaled, committer: MoveCommitter, content: MoveJournal) -> None:

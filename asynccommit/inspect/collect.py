@@ -24,7 +24,7 @@ from asynccommit.options.job import Options
 from asynccommit.redact import redact
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
-from asynccommit.stores.tree import remove_directory
+from asynccommit.stores.tree import remove_directory, remove_file
 
 
 @dataclass(slots=True)
@@ -93,6 +93,9 @@ async def _delete(store: Store, one: Garbage, options: Options, storage: Storage
     if (await measure(store, one.path)).changed != one.changed:
         return "it has changed meanwhile"
     try:
+        if one.kind is GarbageKind.FILE:
+            await remove_file(store, one.path)
+            return ""
         report = await delete_tree(store, one.path, on_error="continue")
     except NotFoundError:
         return ""

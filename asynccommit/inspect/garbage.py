@@ -1,7 +1,7 @@
 """Find what dead jobs left under a destination; read-only.
 
 A job is judged as ``status`` does. A directory without an owner, such as Spark's or that of a
-classic committer, counts as dead once nothing in it has changed for a day.
+classic committer, or a file, counts as dead once nothing in it has changed for a day.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.open_uploads import OpenUpload, OpenUploads, find_uploads
 from asynccommit.inspect.open_uploads import choose as choose_uploads
 from asynccommit.inspect.status import JobView, view
+from asynccommit.inspect.store_time import on_clock_of
 from asynccommit.options.job import Options
 from asynccommit.results import NOT_BEGUN, State
 from asynccommit.runtime.host import Host
-from asynccommit.stores.base import Info, Store
+from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import walk
 from asynccommit.stores.urls import Address, parse_url
@@ -53,6 +54,7 @@ class GarbageKind(StrEnum):
     REMAINS = "remains of an ended job"
     SPARK = "staging directory of Spark"
     UNOWNED = "directory without an owner"
+    FILE = "file without an owner"
     MANIFESTS = "kept manifests"
     UPLOAD = "upload of no job"
 
@@ -174,11 +176,14 @@ class Measure:
 
 
 async def measure(store: Store, *paths: str) -> Measure:
-    """Return the content of directories; a missing one is empty."""
+    """Return the content of directories, or files; a missing one is empty."""
     found = Measure()
     for path in paths:
         try:
-            found.add(await store.head(path))
+            top = await store.head(path)
+            found.add(top)
+            if not top.is_dir:
+                continue
             async for info in walk(store, path):
                 found.add(info)
         except NotFoundError:
@@ -192,15 +197,19 @@ async def find_garbage(
     host: Host,
     storage: StorageOptions = None,
     options: Options | None = None,
+    *,
+    exact: bool = False,
 ) -> Sweep:
-    """Return what dead jobs left under a destination; change nothing.
+    """Return what dead jobs left under a destination; delete nothing.
 
     Args:
         dest: the destination.
         older_than: minimum age in seconds.
-        host: its clock tells ages.
+        host: its clock tells ages, unless ``exact``.
         storage: options of the store.
         options: tell where manifests are kept for diagnostics.
+        exact: let the store's clock tell ages, by a small file that is written there and deleted.
+            Without it nothing is written, and the ages are as wrong as the clock of this machine.
 
     Raises ``NothingThereError`` if the destination does not exist, and ``StoreError``.
     """
@@ -209,7 +218,9 @@ async def find_garbage(
             await store.head(dest.path)
         except NotFoundError:
             raise NothingThereError(f"{dest} does not exist") from None
-        search = _Search(dest, store, storage, options or Options(), older_than, host)
+        if exact:
+            host = await on_clock_of(store, dest, host)
+        search = _Search(dest, store, storage, options or Options(), older_than, host, exact)
         await search.jobs()
         await search.unowned()
         await search.manifests()
@@ -229,12 +240,14 @@ class _Search:
         options: Options,
         older_than: float,
         host: Host,
+        exact: bool,
     ) -> None:
         self.garbage: list[Garbage] = []
         self.spared: list[Spared] = []
         self.warnings: list[str] = []
         self._dest, self._store, self._storage = dest, store, storage
-        self._options, self._older_than, self._host = options, older_than, host
+        self._options, self._older_than = options, older_than
+        self._host, self._exact = host, exact
         self._owned: set[str] = set()
         self._named: set[str] = set()
         self._staged = ""
@@ -250,12 +263,20 @@ class _Search:
             if isinstance(job.layout, StagingLayout):
                 self._staged = job.layout.job_id
             async with open_stores(job.layout, self._storage) as (store, pending):
-                await self._judge(job, await view(store, job, pending), pending)
+                host = await self._host_at(pending, job) if pending is not store else self._host
+                await self._judge(job, await view(store, job, pending, host), pending, host)
         for path, layout in (await find_rubbish(self._store, self._dest)).items():
             self._owned.add(layout.job_dir)
             await self._take(GarbageKind.REMAINS, path, await measure(self._store, path), layout)
 
-    async def _judge(self, job: FoundJob, seen: JobView, pending: Store) -> None:
+    async def _host_at(self, pending: Store, job: FoundJob) -> Host:
+        """Return the host for ages on another store, where a job's own files are."""
+        layout = job.layout
+        if not self._exact or not isinstance(layout, UploadLayout):
+            return self._host
+        return await on_clock_of(pending, layout.pending.at(layout.job_dir), self._host)
+
+    async def _judge(self, job: FoundJob, seen: JobView, pending: Store, host: Host) -> None:
         status, layout = seen.status, job.layout
         path = layout.attempt_dir
         if status is None:
@@ -265,7 +286,8 @@ class _Search:
             why = f"Hadoop's committer has begun its commit; a resume {seen.resume.does}"
             self.spared.append(Spared(path, why, seen.resume.command, blocks=True))
         elif status.state is State.DEAD or (status.state is State.ENDED and not status.epoch):
-            await self._take(GarbageKind.JOB, path, await self._content(job, seen, pending), layout)
+            content = await self._content(job, seen, pending)
+            await self._take(GarbageKind.JOB, path, content, layout, host)
         elif status.state in NOT_BEGUN:
             why = f"the job is {'running' if status.state is State.RUNNING else 'maybe running'}"
             self.spared.append(Spared(path, f"{why}: {status.why}", seen.abort.command))
@@ -302,7 +324,15 @@ class _Search:
             elif name == TEMPORARY:
                 for child in await children(self._store, info.path):
                     if child.path not in self._owned and not child.path.endswith(f"/{STAGING}"):
-                        await self._take_quiet(GarbageKind.UNOWNED, child.path)
+                        await self._unowned_child(child)
+
+    async def _unowned_child(self, child: Info) -> None:
+        if child.kind is Kind.OTHER:
+            why = "a link or special file, which no job makes: delete it by hand"
+            self.spared.append(Spared(child.path, why))
+        else:
+            kind = GarbageKind.UNOWNED if child.is_dir else GarbageKind.FILE
+            await self._take_quiet(kind, child.path)
 
     async def manifests(self) -> None:
         """Judge the manifests that were kept for diagnostics."""
@@ -344,9 +374,15 @@ class _Search:
             await self._take(kind, path, content)
 
     async def _take(
-        self, kind: GarbageKind, path: str, content: Measure, layout: Layout | None = None
+        self,
+        kind: GarbageKind,
+        path: str,
+        content: Measure,
+        layout: Layout | None = None,
+        host: Host | None = None,
     ) -> None:
-        age = max(0.0, self._host.now() - content.changed) if content.changed else None
+        now = (host or self._host).now()
+        age = max(0.0, now - content.changed) if content.changed else None
         if content.kept:
             self.spared.append(Spared(path, "a rollback keeps copies of replaced files in it"))
             return

@@ -42,7 +42,7 @@ from asynccommit.inspect.terminal import count_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.runtime.host import this_host
+from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import read_if_there, walk
@@ -228,20 +228,23 @@ def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
     return job_id in (None, layout.job_id) and attempt in (None, layout.attempt)
 
 
-async def view(store: Store, job: FoundJob, pending: Store | None = None) -> JobView:
+async def view(
+    store: Store, job: FoundJob, pending: Store | None = None, host: Host | None = None
+) -> JobView:
     """Return how far a job is; report what cannot be read as a problem.
 
     Args:
         store: the store of its destination.
         job: the job.
         pending: the store of its own files, if that is another one.
+        host: its clock tells ages; the real one by default.
     """
-    layout = job.layout
+    layout, host = job.layout, host or this_host()
     try:
         if isinstance(layout, UploadLayout):
-            status, moved = await _look_at_uploads(cast(MultipartStore, store), job, pending)
+            status, moved = await _look_at_uploads(cast(MultipartStore, store), job, pending, host)
         else:
-            status, moved = await _look(store, job)
+            status, moved = await _look(store, job, host)
             if job.begun and layout.job_id.startswith(PREFIX):
                 layout = await _as_recorded(store, layout)
     except AsyncCommitError as error:
@@ -249,7 +252,7 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
         return JobView(None, layout, problem=str(next(iter(causes), error)))
     if status is None:
         return JobView(None, layout, problem=_JUST_ENDED)
-    now = this_host().now()
+    now = host.now()
     began = status.started_ms / 1000 or job.modified
     return JobView(
         status,
@@ -292,13 +295,15 @@ async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
     return f"{text}. {found.resume.command}".rstrip(". ")
 
 
-async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[int, int]]:
+async def _look(
+    store: Store, job: FoundJob, host: Host
+) -> tuple[JobStatus | None, tuple[int, int]]:
     """Return the status of a job with manifests, and its moved / total files."""
     layout = job.layout
-    status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
+    status = await ManifestCommitter(store, layout, Options(), host).job_status()
     if status is not None or job.begun:
         return status, (0, 0)
-    run = CommitContext.new(Environment(store, this_host(), store), layout, Options())
+    run = CommitContext.new(Environment(store, host, store), layout, Options())
     return await status_without_commit(run, store, job.manifests), await _moved(store, job)
 
 
@@ -328,7 +333,7 @@ async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
 
 
 async def _look_at_uploads(
-    store: MultipartStore, job: FoundJob, pending: Store | None = None
+    store: MultipartStore, job: FoundJob, pending: Store | None, host: Host
 ) -> tuple[JobStatus | None, tuple[int, int]]:
     """Return the job's status and its ended / total uploads before a commit.
 
@@ -336,6 +341,7 @@ async def _look_at_uploads(
         store: the store of its destination.
         job: the job.
         pending: the store of its own files, if that is another one.
+        host: its clock tells ages.
 
     Raises ``AsyncCommitError`` if the status cannot be determined.
     """
@@ -345,9 +351,9 @@ async def _look_at_uploads(
         over = JobStatus(layout.job_id, layout.attempt, State.ENDED, tasks=job.manifests)
         return replace(over, epoch=0 if job.closed else 1), (0, 0)
     if job.begun:
-        committer = UploadCommitter(store, layout, Options(), this_host(), pending=pending)
+        committer = UploadCommitter(store, layout, Options(), host, pending=pending)
         return await committer.job_status(), (0, 0)
-    run = run_of(store, layout, pending)
+    run = run_of(store, layout, pending, host)
     known = await status_without_commit(run, run.pending, job.manifests)
     if not job.manifests:
         return known, (0, 0)
@@ -358,7 +364,9 @@ async def _look_at_uploads(
         return status, (len(ended or ()), loaded.files)
 
 
-def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadContext:
+def run_of(
+    store: MultipartStore, layout: UploadLayout, pending: Store | None, host: Host | None = None
+) -> UploadContext:
     """Return a context for steps of a commit that only read."""
-    environment = Environment(store, this_host(), store if pending is None else pending)
+    environment = Environment(store, host or this_host(), store if pending is None else pending)
     return UploadContext.new(environment, layout, Options())

@@ -30,16 +30,17 @@ class Discarded:
 
 
 async def expire(
-    store: Store, listing: LogListing, interval: int, settings: SinkLogSettings, now: float
+    store: Store, listing: LogListing, interval: int, settings: SinkLogSettings
 ) -> list[str]:
     """Delete log files older than the oldest compact file that must be kept.
+
+    The newest file of the log tells the store's time, which dates the others.
 
     Args:
         store: store of the log.
         listing: the log, with its newest batch.
         interval: interval of the log.
         settings: whether to delete, after what time, and how many batches to keep.
-        now: seconds since the epoch.
 
     Returns one warning for each file that could not be deleted; the batch is committed anyway.
     """
@@ -49,8 +50,8 @@ async def expire(
     below = expired_below(newest, interval, settings.keep)
     if below is None or below not in listing.compacts:  # the only copy
         return []
-    latest = now - settings.cleanup_delay
     files = [*listing.singles.items(), *listing.compacts.items()]
+    latest = max(info.modified for _, info in files) - settings.cleanup_delay
     old = [info for batch, info in files if batch < below and info.modified <= latest]
     problems: list[str] = []
 

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Sequence
 from enum import Enum
 
+from asynccommit.commit.job.owners import time_of
 from asynccommit.errors import (
     OptionError,
     OutcomeUnknownError,
@@ -286,7 +287,7 @@ class SinkLog:
         wrote = None if query is None else Wrote(batch_id, query)
         if not is_compaction(batch_id, interval):
             return LogFileWriter(wrote).add_all(files).data()
-        oldest = self._oldest()
+        oldest = await self._oldest(listing)
         entries = Entries(self.dest)
         writer = LogFileWriter()
         if listing.newest is not None:
@@ -301,11 +302,18 @@ class SinkLog:
                 writer.add(file)
         return writer.data()
 
-    def _oldest(self) -> int:
-        """Return the oldest allowed time of a file, in milliseconds since 1970."""
+    async def _oldest(self, listing: LogListing) -> int:
+        """Return the oldest allowed time of a file, in milliseconds since 1970.
+
+        The store's clock tells, as it dates the files.
+        """
         if self.settings.retention is None:
             return 0
-        return int(self._host.now() * 1000) - int(self.settings.retention * 1000)
+        if listing.newest is None:
+            await self._publisher.make_folder()
+        probe = self.dest.child(FOLDER, f".clock.{self._host.new_id()}.tmp").path
+        now = await time_of(self._store, probe)
+        return int(now * 1000) - int(self.settings.retention * 1000)
 
     async def _publish(self, name: str, batch_id: int, data: bytes, listing: LogListing) -> None:
         if listing.newest is None:
@@ -332,7 +340,6 @@ class SinkLog:
                 "another writer with a different compact interval created it a moment ago, and "
                 f"readers use that file: this batch was not added. {see(self.dest)}",
             )
-        now = self._host.now()
-        for text in await expire(self._store, listing, interval, self.settings, now):
+        for text in await expire(self._store, listing, interval, self.settings):
             log.warning(text)
             self.warnings.append(text)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
+
+import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
@@ -53,6 +56,24 @@ def test_yes_deletes(command: Command, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["day=9"]
     assert command("gc", tmp_path, "--older-than", "0", "--yes") == 0
     assert "deleted 0 items" in command.out
+
+
+@pytest.mark.parametrize("days", [-5, 5])
+def test_a_wrong_clock_deletes_nothing_young(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """The one that dates the files counts: a staging directory of a minute ago stays."""
+    write(tmp_path, {".spark-staging-1/day=1/x": "123", "_temporary/0/_temporary/a/x": "4"})
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + days * 86_400)
+
+    shown = command.json("gc", tmp_path, "--older-than", "0")
+    done = command.json("gc", tmp_path, "--older-than", "0", "--yes")
+
+    assert len(shown["garbage"]) == (2 if days > 0 else 0)
+    assert (done["code"], done["deleted"], len(done["kept"])) == (0, [], 2)
+    assert (tmp_path / ".spark-staging-1/day=1/x").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".spark-staging-1", "_temporary"]
 
 
 def test_a_job_that_may_be_alive_is_kept(command: Command, tmp_path: Path) -> None:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.layout import Layout
-from asynccommit.engine import BulkError, move_tree, rename_files, resume
+from asynccommit.engine import BulkError, move_tree, rename_files, resume, undo
+from asynccommit.engine.journals import Journal
 from asynccommit.errors import (
     DeniedError,
     ExistsError,
     NotFoundError,
     OptionError,
+    OwnedError,
     PreconditionError,
     PreflightError,
     UnsupportedError,
 )
+from asynccommit.formats.commit_record import Owner
+from asynccommit.formats.move_journal import MoveJournal
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.urls import Address
+from asynccommit.stores.urls import Address, parse_url
 from tests.commit.by_rename.test_plan_file import forge
 from tests.engine.conftest import KINDS, RENAMING, Place, on
 from tests.support.faults import Fault, Faults, apart
@@ -215,3 +220,28 @@ async def test_a_plan_that_replaces_what_its_journal_keeps(place: Place, tmp_pat
         await resume(place.store, journal)
 
     assert Path(place("out/b")).read_text() == "theirs"
+
+
+@pytest.mark.parametrize("skew", [-86_400.0, 86_400.0])
+@on(["local"])
+async def test_a_move_that_another_machine_is_about_to_begin(
+    place: Place, tmp_path: Path, skew: float
+) -> None:
+    """It is given up after its lease by the clock that dates its journal, whoever asks."""
+    _opened(place)
+    await place.write(TREE)
+    journal, made = tmp_path / "move.json", this_host()
+    source, dest = (str(parse_url(place(name))) for name in ("in", "out"))
+    owner = Owner("move-1", "another-machine", "them", "")
+    content = MoveJournal("move-1", source, dest, True, False, int(made.now() * 1000), owner)
+    await Journal(place.store, parse_url(str(journal))).begin(content)
+    wrong = replace(made, now=lambda: made.now() + skew)
+
+    with pytest.raises(OwnedError, match="may be about to begin it"):
+        await undo(place.store, journal, host=wrong)
+    written = journal.stat().st_mtime - 3_600
+    os.utime(journal, (written, written))
+    await undo(place.store, journal, host=wrong)
+
+    assert _state(journal) == "undone"
+    assert await place.files("in") == TREE

@@ -20,7 +20,7 @@ from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.multipart import MultipartStore, Upload
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.tree import is_there, list_if_there, walk
+from asynccommit.stores.tree import is_there, list_if_there, remove_file, walk
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
@@ -103,6 +103,20 @@ def of(sweep: Sweep, kind: GarbageKind) -> list[Garbage]:
     return [one for one in sweep.garbage if one.kind is kind]
 
 
+def adls(emulator: AdlsEmulator) -> Place:
+    """Return a table in a new filesystem."""
+    emulator.model.create_filesystem("data")
+    url = f"abfs://data@{emulator.account}.dfs.core.windows.net/t"
+    host = emulator.endpoint.partition("://")[2]
+    storage = {"account_host": host, "account_key": emulator.key, "use_ssl": "false"}
+    return Place(url, storage)
+
+
+def google(emulator: GcsEmulator) -> Place:
+    """Return a table in a bucket."""
+    return Place("gs://data/t", {"endpoint_url": emulator.endpoint, "token": "anon"})
+
+
 async def check_dead_and_living(place: Place, **given: Any) -> None:
     """Delete a dead job and directories without an owner; keep what may be alive."""
     await place.put("day=0/part-9", ".spark-staging-a/day=1/x", "_temporary/0/_temporary/a/x")
@@ -138,11 +152,7 @@ async def test_a_directory(tmp_path: Path) -> None:
 
 async def test_an_account_of_adls(adls_emulator: AdlsEmulator) -> None:
     """On ADLS, where a directory is deleted in one request."""
-    adls_emulator.model.create_filesystem("data")
-    url = f"abfs://data@{adls_emulator.account}.dfs.core.windows.net/t"
-    host = adls_emulator.endpoint.partition("://")[2]
-    storage = {"account_host": host, "account_key": adls_emulator.key, "use_ssl": "false"}
-    await check_dead_and_living(Place(url, storage))
+    await check_dead_and_living(adls(adls_emulator))
 
 
 @pytest.mark.rotate("hns", keep=1)
@@ -150,8 +160,7 @@ async def test_an_account_of_adls(adls_emulator: AdlsEmulator) -> None:
 async def test_a_bucket_of_google(hns: bool) -> None:
     """On a bucket with and without folders."""
     async with GcsEmulator(buckets={"data": BucketOptions(hns=hns)}) as emulator:
-        storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
-        await check_dead_and_living(Place("gs://data/t", storage))
+        await check_dead_and_living(google(emulator))
 
 
 @pytest.mark.sample(1)
@@ -231,3 +240,83 @@ async def test_a_job_that_came_to_life_is_kept(tmp_path: Path) -> None:
 async def _uploads(store: Wrapped) -> AsyncIterator[Upload]:
     for upload in await list_open(cast(MultipartStore, store), "/t"):
         yield upload
+
+
+# --- the clock of the store, and that of this machine ------------------------------------------
+
+
+async def check_clocks(place: Place) -> None:
+    """Find nothing young by the store's clock, however wrong this machine's is."""
+    await place.put(".spark-staging-a/day=1/x", "_temporary/0/_temporary/a/x", "_temporary/notes")
+    job = await place.leave(ALIVE)
+    async with place.open() as store:  # it sends no heartbeats, as a job of Hadoop
+        await remove_file(store, job.job_owner)
+
+    struck = (await place.sweep(2 * DAY, later=5 * DAY)).garbage
+    assert len(struck) == 4, "a clock that is five days ahead has to matter"
+    before = await place.names()
+    for later in (5 * DAY, -5 * DAY):
+        for age in (2 * DAY, 0.0):
+            sweep = await find_garbage(place.dest, age, ahead(later), place.storage, exact=True)
+            assert not sweep.garbage
+            assert {one.path for one in struck} <= {one.path for one in sweep.spared}
+    assert await place.names() == before
+
+
+async def test_the_clock_of_a_disk(tmp_path: Path) -> None:
+    """On a local disk or a mounted one, the one that dates the files counts."""
+    await check_clocks(Place(str(tmp_path / "t"), {}))
+
+
+async def test_the_clock_of_an_account(adls_emulator: AdlsEmulator) -> None:
+    """Likewise on ADLS."""
+    await check_clocks(adls(adls_emulator))
+
+
+@pytest.mark.rotate("hns", keep=1)
+@pytest.mark.parametrize("hns", [True, False])
+async def test_the_clock_of_a_bucket_of_google(hns: bool) -> None:
+    """Likewise on Google Cloud Storage."""
+    async with GcsEmulator(buckets={"data": BucketOptions(hns=hns)}) as emulator:
+        await check_clocks(google(emulator))
+
+
+async def test_the_clock_of_a_bucket_of_amazon(moto_url: str) -> None:
+    """Likewise on S3."""
+    await check_clocks(Place(f"s3://{new_bucket(moto_url)}/t", options(moto_url)))
+
+
+async def test_a_clock_that_is_behind_hides_nothing(tmp_path: Path) -> None:
+    """What is old by the store's clock is found by a machine that lives last month."""
+    place = Place(str(tmp_path / "t"), {})
+    await place.put(".spark-staging-a/x")
+    for path in (tmp_path / "t/.spark-staging-a/x", tmp_path / "t/.spark-staging-a"):
+        os.utime(path, (1, this_host().now() - 9 * DAY))
+
+    sweep = await find_garbage(place.dest, 2 * DAY, ahead(-30 * DAY), exact=True)
+
+    assert len(of(sweep, GarbageKind.SPARK)) == 1
+    assert not (await place.sweep(2 * DAY, later=-30 * DAY)).garbage
+
+
+async def test_a_file_and_a_link_among_the_directories_of_jobs(tmp_path: Path) -> None:
+    """A file counts as a directory does; a link is kept, and nothing stops the rest."""
+    place = Place(str(tmp_path / "t"), {})
+    await place.put("_temporary/notes", "_temporary/new", "_temporary/0/x")
+    (tmp_path / "t/_temporary/link").symlink_to(tmp_path)
+    os.utime(tmp_path / "t/_temporary/notes", (1, 1))
+
+    sweep = await find_garbage(place.dest, 0.0, this_host(), exact=True)
+
+    assert [(one.kind, one.path) for one in sweep.garbage] == [
+        (GarbageKind.FILE, f"{tmp_path}/t/_temporary/notes")
+    ]
+    assert not (await place.collect(sweep)).failures
+    assert sorted(path.name for path in (tmp_path / "t/_temporary").iterdir()) == [
+        "0",
+        "link",
+        "new",
+    ]
+    assert [one.reason for one in sweep.spared if one.path.endswith("/link")] == [
+        "a link or special file, which no job makes: delete it by hand"
+    ]

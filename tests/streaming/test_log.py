@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,26 @@ def test_retention_is_applied_when_compacting() -> None:
         await log.add(2, [table.file(2), table.file(2, 1, age=99), table.file(2, 2, age=101)])
         left = [file.path.rpartition("/")[2] for file in await log.files()]
         assert left == ["part-00000-1.parquet", "part-00000-2.parquet", "part-00001-2.parquet"]
+
+    on_table(work)
+
+
+@pytest.mark.parametrize("skew", [-5 * 86_400.0, 5 * 86_400.0])
+def test_the_store_dates_what_expires(skew: float) -> None:
+    """A writer whose clock is days ahead drops nothing young, and one behind keeps nothing old."""
+
+    async def work(table: Table) -> None:
+        table.host = replace(table.host, now=lambda: table.now + skew)
+        log = table.log(interval=3, keep=1, cleanup_delay=600.0, retention=600.0)
+        for number in range(6):
+            await log.add(number, [table.file(number)])
+        assert len(await table.names()) == 6
+        assert len(await log.files()) == 6
+        table.now += 601
+        for number in range(6, 9):
+            await log.add(number, [table.file(number)])
+        assert await table.names() == ["5.compact", "6", "7", "8.compact"]
+        assert len(await log.files()) == 3
 
     on_table(work)
 

@@ -41,9 +41,10 @@ def gc(
 ) -> None:
     """Delete what dead jobs left under a destination, by age.
 
-    Shows what it would do unless --yes is given. A job that may be alive is
-    kept. Nothing is deleted, and the exit code is 3, while a commit there
-    must be resumed first.
+    Shows what it would do unless --yes is given. Ages are by the store's clock
+    with --yes, otherwise by this machine's. A job that may be alive is kept.
+    Nothing is deleted, and the exit code is 3, while a commit there must be
+    resumed first.
     """
     age, dest = read_age(older_than), destination(url)
     options, storage = read_options(option, output), store_options(storage_option)
@@ -64,7 +65,7 @@ def gc(
 async def _sweep(
     dest: Address, age: float, options: Options, storage: StorageOptions, *, yes: bool
 ) -> tuple[Sweep, Collected | None]:
-    sweep = await find_garbage(dest, age, this_host(), storage, options)
+    sweep = await find_garbage(dest, age, this_host(), storage, options, exact=yes)
     if not yes or sweep.blocked:
         return sweep, None
     return sweep, await collect(sweep, options, storage)

@@ -28,6 +28,7 @@ from asynccommit.inspect.open_uploads import (
     find_uploads,
     list_open,
 )
+from asynccommit.inspect.store_time import on_clock_of
 from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_plan
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
@@ -130,7 +131,10 @@ async def _abort(
     dest: Address, storage: StorageOptions, age: float | None, job: str | None, *, yes: bool
 ) -> tuple[OpenUploads, Choice, Aborted | None]:
     async with open_place(dest, storage) as store:
-        found = await find_uploads(store, dest, this_host().now())
+        host = this_host()
+        if yes and (age or job is None):
+            host = await on_clock_of(store, dest, host)
+        found = await find_uploads(store, dest, host.now())
         choice = choose(found, age, job)
         if not yes:
             return found, choice, None

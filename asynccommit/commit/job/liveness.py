@@ -74,8 +74,8 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
     Args:
         run: context of the job attempt.
         store: where the job's own directory is.
-        exact: ask the store for its time before a lease counts as over; that takes a file written
-            for it. This machine's clock is asked otherwise.
+        exact: ask the store for its time before the job counts as dead by age; that takes a file
+            written for it. This machine's clock is asked otherwise.
     """
     layout = run.layout
     found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
@@ -92,7 +92,7 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
         return Life(State.DEAD, "its driver gave it up", owner)
     if owner is None:
         is_job = any(_tells_of_job(layout, path) for path in found)
-        return await _unowned(run, store, list(found.values())) if is_job else None
+        return await _unowned(run, store, list(found.values()), exact=exact) if is_job else None
     return await _owned(run, store, owner, found[layout.job_owner].modified, exact=exact)
 
 
@@ -106,12 +106,12 @@ async def _without_files(run: CommitContext, store: Store, *, exact: bool) -> Li
         except NotFoundError:
             return None
         if isinstance(layout, UploadLayout):
-            return await _unowned(run, store, [there])
+            return await _unowned(run, store, [there], exact=exact)
         return await _bare(run, store, there.modified, exact=exact)
     for info in await list_if_there(store, layout.job_dir):
         if info.path in [layout.ended(how) for how in ENDED]:
             return Life(State.DEAD, "it is being ended")
-    return await _unowned(run, store, tasks)
+    return await _unowned(run, store, tasks, exact=exact)
 
 
 async def _bare(run: CommitContext, store: Store, made: float, *, exact: bool) -> Life:
@@ -206,7 +206,7 @@ async def _owned(
         return Life(State.DEAD, f"{who} has ended", owner, seen)
     if owner.lease is None:
         found = await list_if_there(store, run.layout.attempt_dir)
-        return replace(await _unowned(run, store, found), owner=owner)
+        return replace(await _unowned(run, store, found, exact=exact), owner=owner)
     if is_own(run.host, owner):
         why = f"{who}, this process, set it up and sends no heartbeats for it"
         return Life(State.UNKNOWN, why, owner, seen)
@@ -227,7 +227,7 @@ async def _silence(
     if silent <= lease + _CLOCK_SKEW_SECONDS or not exact:
         return silent
     try:
-        now = await time_of(store, f"{run.layout.attempt_dir}/job-clock-{run.host.new_id()}")
+        now = await time_of(store, _probe(run, run.layout.attempt_dir))
         for info in await list_if_there(store, run.layout.attempt_dir):
             seen = info.modified if info.path == run.layout.job_owner else seen
     except NotFoundError:
@@ -243,10 +243,10 @@ async def _is_process_alive(host: Host, owner: JobOwner) -> bool | None:
     return await asyncio.to_thread(host.is_running, process)
 
 
-async def _unowned(run: CommitContext, store: Store, found: list[Info]) -> Life:
+async def _unowned(run: CommitContext, store: Store, found: list[Info], *, exact: bool) -> Life:
     """Judge a job without heartbeats, such as Hadoop's, by its changes."""
     last = max((info.modified for info in found), default=0.0)
-    since = run.host.now() - QUIET
+    since = (await _now(run, store) if exact else run.host.now()) - QUIET
     for info in found:
         if last >= since:
             break
@@ -261,6 +261,18 @@ async def _unowned(run: CommitContext, store: Store, found: list[Info]) -> Life:
     if last >= since:
         return Life(State.UNKNOWN, f"it has no heartbeats and was changed at {when}")
     return Life(State.DEAD, f"nothing in it has changed since {when}", seen=last)
+
+
+async def _now(run: CommitContext, store: Store) -> float:
+    """Return the store's time."""
+    try:
+        return await time_of(store, _probe(run, run.layout.attempt_dir))
+    except NotFoundError:  # its tasks are in directories that are shared with others
+        return await time_of(store, _probe(run, run.layout.temporary))
+
+
+def _probe(run: CommitContext, directory: str) -> str:
+    return f"{directory}/job-clock-{run.host.new_id()}"
 
 
 async def _read(store: Store, path: str) -> JobOwner | None:

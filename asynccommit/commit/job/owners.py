@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.formats.commit_record import Owner
+from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.tree import remove_file
 
@@ -35,3 +37,13 @@ async def time_of(store: Store, probe: str) -> float:
     finally:
         with suppress(StoreError):
             await remove_file(store, probe)
+
+
+async def on_store_time(host: Host, store: Store, probe: str) -> Host:
+    """Return the host with the store's clock, which dates the files.
+
+    See ``time_of``.
+    """
+    at = await time_of(store, probe)
+    since = host.clock()
+    return replace(host, now=lambda: at + host.clock() - since)

@@ -14,13 +14,15 @@ import pytest
 from asynccommit.api import open_job
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.context import CommitContext, Environment
-from asynccommit.commit.job.liveness import life_of
+from asynccommit.commit.job.liveness import QUIET, life_of
 from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.job_owner import decode_job_owner
 from asynccommit.options.job import Options
 from asynccommit.results import State
 from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.models.adls.account import AdlsAccount
@@ -116,6 +118,45 @@ def test_silence_for_longer_than_the_lease() -> None:
         assert await life_of(site.other._run(), site.store) is None
 
     in_virtual_time(test)
+
+
+@pytest.mark.parametrize("skew", [-5 * QUIET, 0.0, 5 * QUIET])
+def test_a_job_without_heartbeats_and_another_clock(skew: float) -> None:
+    """It is dead a day after its last change by the store's clock; nobody's else counts."""
+
+    async def test(site: Site) -> None:
+        await site.driver.setup_job()
+        await site.store.delete(site.driver.layout.job_owner)
+        tasks = f"{site.driver.layout.tasks_dir}/attempt"
+        await site.store.mkdir(tasks)
+        for _ in range(3):
+            await asyncio.sleep(QUIET - 60)
+            assert await site.state() is State.UNKNOWN
+            with pytest.raises(OwnedError, match="it may be running"):
+                await site.other.abort_job(careful=True)
+            await site.store.put(f"{tasks}/part-0", b"data")
+        await asyncio.sleep(QUIET + 60)
+        assert await site.state() is State.DEAD
+        await site.other.abort_job(careful=True)
+        assert await life_of(site.other._run(), site.store) is None
+
+    in_virtual_time(test, skew)
+
+
+async def test_a_job_of_hadoop_and_another_clock(tmp_path: Path) -> None:
+    """Its directories are shared: the file that tells the time is beside them, for a moment."""
+    layout, store = FileLayout(Address("file", "", str(tmp_path)), JOB), Wrapped(LocalStore())
+    await store.mkdir(layout.task_attempt_dir(layout.ids(0)[1]))
+    fast = replace(this_host(), now=lambda: this_host().now() + 5 * QUIET)
+    run = CommitContext.new(Environment(store, fast, store), layout, Options())
+
+    looked, judged = await life_of(run, store), await life_of(run, store, exact=True)
+
+    assert looked is not None
+    assert judged is not None
+    assert (looked.state, judged.state) == (State.DEAD, State.UNKNOWN)
+    assert [path.name for path in (tmp_path / "_temporary").iterdir()] == ["0"]
+    await store.aclose()
 
 
 def test_heartbeats_end_with_the_job() -> None:
