@@ -15,7 +15,7 @@ S3_SKEW = 900.0
 
 
 async def on_clock_of(store: Store, place: Address, host: Host) -> Host:
-    """Return the host with the store's clock, by a file that is written for that and deleted.
+    """Return the host with the store's clock, by a file that is deleted.
 
     A user of S3 may have the right to abort uploads and none to write. There the machine's clock
     tells, put back by the error that S3 accepts.

@@ -172,9 +172,7 @@ async def _life(place: LoadPlace, directory: Address) -> str:
     if not jobs:
         force = " --force" if found else ""
         typed = f"asynccommit rm --recursive{force} {quoted(str(directory))}"
-        return (
-            f"no owner file shows that a load test made it. If it is of no use, delete it: {typed}"
-        )
+        return f"no owner file shows that a load test made it. To delete it, use: {typed}"
     if any(job.alive is not False for job in jobs):
         return jobs[0].why or "it may be alive"
     try:  # asks the store for its time before a lease counts as over

@@ -99,7 +99,7 @@ async def test_a_directory_without_owner(content: str, place: LoadPlace, tmp_pat
     assert list(found.kept) == [f"file:{theirs}"]
     assert await remove_dead(_later(place)) == found
     assert theirs.is_dir()
-    typed = shlex.split(found.kept[f"file:{theirs}"].partition("delete it: ")[2])
+    typed = shlex.split(found.kept[f"file:{theirs}"].partition("use: ")[2])
     assert await asyncio.to_thread(main, typed[1:]) == 0
     assert not theirs.exists()
 
