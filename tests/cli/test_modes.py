@@ -19,6 +19,7 @@ NEW = {**TASKS[0], **TASKS[1]}
     [
         ("append", ["day=1/old-0", "day=1/deep/old-1", "day=9/old-2"]),
         ("replace_table", []),
+        ("overwrite", []),
         ("replace_partitions", ["day=9/old-2"]),
     ],
 )
@@ -48,7 +49,7 @@ def test_unknown_mode_is_usage(command: Command, tmp_path: Path) -> None:
     """A mode that does not exist is a usage error that names those that do."""
     prepare(tmp_path)
 
-    error = command.json("commit", tmp_path, "--tasks", "2", "--mode", "overwrite")
+    error = command.json("commit", tmp_path, "--tasks", "2", "--mode", "overwrit")
 
     assert (error["code"], error["error"]) == (Exit.USAGE, "usage")
     assert "replace_partitions" in error["message"]
