@@ -88,8 +88,12 @@ class UnavailableError(StoreError):
 
     The same request may succeed later.
 
-    Nothing was done.
+    Nothing was done. ``reached`` is false if no connection to the store could be made.
     """
+
+    def __init__(self, op: str, path: str, detail: str = "", *, reached: bool = True) -> None:
+        super().__init__(op, path, detail)
+        self.reached = reached
 
 
 class OutcomeUnknownError(StoreError):

@@ -24,6 +24,7 @@ _busy: dict[int, threading.Thread] = {}
 _awaited: set[Future[Any]] = set()
 _freeze: Callable[[], object] | None = None
 _watched = 0
+_ending_since: float | None = None
 
 
 def entered(leave: Callable[[], object]) -> int:
@@ -69,6 +70,11 @@ def awaited(future: Future[Any]) -> None:
     future.add_done_callback(_awaited.discard)
 
 
+def seconds_of_end() -> float:
+    """Return for how long the program has been ending; 0 while it runs."""
+    return 0.0 if _ending_since is None else time.monotonic() - _ending_since
+
+
 def when_threads_remain(freeze: Callable[[], object]) -> None:
     """Call ``freeze`` at exit if other threads are still in blocks.
 
@@ -94,10 +100,12 @@ def _watch() -> None:
 
 def _leave_all(process: int) -> None:
     """Leave all open blocks, innermost first; other threads may still run."""
+    global _ending_since
     if process != os.getpid():
         return
     while _is_awaited():
         time.sleep(_PATIENCE)
+    _ending_since = time.monotonic()
     for number, (thread, leave) in sorted(_open.items(), reverse=True):
         own = thread in (threading.main_thread(), threading.current_thread())
         if own or not thread.is_alive():

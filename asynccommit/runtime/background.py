@@ -49,6 +49,11 @@ async def ended(place: str) -> None:
         await asyncio.wait([asyncio.wrap_future(future)])
 
 
+def is_busy() -> bool:
+    """Return whether anything runs in the background."""
+    return bool(_at(None))
+
+
 def wait_for_all(timeout: float | None = None) -> None:
     """Wait until nothing runs in the background. Raises ``TimeoutError``."""
     if wait(_at(None), timeout).not_done:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,11 +18,16 @@ import pytest
 from asynccommit import sync
 from asynccommit.api import open_committer
 from asynccommit.results import JobReport
-from asynccommit.runtime.background import MAX_RUNNING, wait_for_all
+from asynccommit.runtime.background import MAX_RUNNING, is_busy, wait_for_all
 from asynccommit.runtime.loop_thread import Early, Engine, submit
-from asynccommit.testing.emulators.adls.emulator import EmulatorThread
+from asynccommit.testing.emulators.adls.emulator import (
+    AdlsEmulator,
+    EmulatorThread,
+    running_emulator,
+)
+from asynccommit.testing.models.fault_rules import Fault
 from asynccommit.testing.pytest_plugin import adls_emulator_thread
-from tests.support.held import HeldAccount, held_account
+from tests.support.held import Held, HeldAccount, held_account
 
 __all__ = ["adls_emulator_thread"]
 
@@ -146,6 +153,62 @@ def test_the_end_of_a_program_waits_for_the_clean_up(account: HeldAccount) -> No
 
     assert (program.returncode, errors) == (0, "")
     assert account.names() == {"_SUCCESS", "part"}
+
+
+def test_the_end_of_a_program_does_not_wait_for_a_store_that_is_gone(account: HeldAccount) -> None:
+    """A program ends, and says what is left, if nothing can be cleaned up any more."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, account.url, options(account)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "committed\n"
+        account.emulator.stop()
+        try:
+            _, errors = program.communicate(timeout=60)
+        finally:
+            program.kill()
+
+    assert program.returncode == 0
+    assert "cannot connect" in errors
+    assert f"Finish it: asynccommit resume {account.url} --job-id held" in errors
+
+
+def test_an_emulator_stops_after_the_clean_ups_of_its_jobs() -> None:
+    """A job's clean-up ends in the emulator of the test that ran it."""
+    with running_emulator() as emulator:
+        emulator.do(lambda running: running.model.create_filesystem("data"))
+        emulator.do(lambda running: running.weather.add(Fault("slow", "delete")))
+        commit(HeldAccount(emulator, Held(random.Random(0), time.monotonic)))
+        assert is_busy()
+        stopped = emulator.do(lambda running: running)
+
+    assert not is_busy()
+    assert [path for path, _ in stopped.model.list("data", "out").entries] == [
+        "out/_SUCCESS",
+        "out/part-held",
+    ]
+
+
+async def test_an_emulator_on_a_loop_stops_after_the_clean_ups_of_its_jobs() -> None:
+    """So does an emulator of an asynchronous test."""
+    async with AdlsEmulator() as emulator:
+        emulator.model.create_filesystem("data")
+        emulator.weather.add(Fault("slow", "delete"))
+        options = {"connection_string": emulator.connection_string}
+        url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
+
+        def run() -> None:
+            with sync.job(url, storage_options=options) as job, job.task(0) as task:
+                task.put("part", b"x")
+
+        await asyncio.to_thread(run)
+        assert is_busy()
+
+    assert not is_busy()
+    assert "out/_temporary" not in dict(emulator.model.list("data", "out").entries)
 
 
 def test_a_clean_up_that_fails_is_logged(

@@ -154,7 +154,8 @@ class ErrorTranslator(ABC, Generic[R]):
                 advice = "; set ca_file to the certificate of its authority"
                 return self.error(RejectedError, request, error.detail + advice)
             case NotSentError():
-                return self.error(UnavailableError, request, f"{error.detail}; {self.advise()}")
+                detail = self.credential.hide(f"{error.detail}; {self.advise()}")
+                return UnavailableError(request.op, request.path, detail, reached=False)
             case TooLargeError():
                 kind = OutcomeUnknownError if request.writes else RejectedError
                 advice = f"; is {self.server} {self.endpoint}?" if request.op != "get" else ""

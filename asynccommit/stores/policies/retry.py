@@ -17,11 +17,16 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.redact import Redacted
+from asynccommit.runtime.at_exit import seconds_of_end
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
 
 log = logging.getLogger(__name__)
 
+END_UNREACHED = 5.0
+"""Seconds for which a program that has ended tries to connect to its store."""
+END_REFUSED = 30.0
+"""Seconds for which a program that has ended sends a request again."""
 _AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
 _DELETES = frozenset({"delete", "delete_tree"})
 # There is no such upload any more, by whomever: aborted or completed, which the caller has to tell.
@@ -144,12 +149,20 @@ class Retry:
         log.debug("attempt %d failed: %s", sent, Redacted(error))
         most = self._attempts if self._answered else min(self._attempts, self._first)
         tried = spent >= most or (lost and not op.repeatable)
+        tried = tried or _is_too_late(error, self._backoff.now() - start)
         if not tried and await self._backoff.wait(error, sent, start):
             log.debug("%s %s is sent again, attempt %d", op.name, op.path, sent + 1)
             return True
         seconds = self._backoff.now() - start
         error.add_note(f"gave up after {sent} attempts in {seconds:.1f} s")
         return False
+
+
+def _is_too_late(error: StoreError, age: float) -> bool:
+    """Return whether only a request of this age keeps a program alive."""
+    if isinstance(error, UnavailableError) and not error.reached:
+        return seconds_of_end() > END_UNREACHED
+    return min(age, seconds_of_end()) > END_REFUSED
 
 
 def _is_told(op: Op, error: StoreError) -> bool:

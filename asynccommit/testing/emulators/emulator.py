@@ -12,11 +12,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from asynccommit.errors import OptionError
+from asynccommit.runtime.background import is_busy, wait_for_all
 from asynccommit.runtime.host import Host
 from asynccommit.testing.emulators.saved_state import StateFolder, packed
 from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
@@ -24,6 +25,7 @@ from asynccommit.testing.emulators.tls import ServerTls, Tls, server_tls
 from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
 
 _LOG = logging.getLogger(__name__)
+_CLEAN_UP = 30.0  # seconds that a clean-up in the background may take before the server stops
 _SAVE_EVERY = 2.0  # seconds
 _PAUSES = 19.0  # a pause in times of what the last save took
 
@@ -94,6 +96,9 @@ class Serving(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if is_busy():
+            with suppress(TimeoutError):
+                await asyncio.to_thread(wait_for_all, _CLEAN_UP)
         await self.stop()
 
     async def start(self) -> None:
@@ -311,8 +316,9 @@ class Running(Generic[E]):
         return asyncio.run_coroutine_threadsafe(on_thread(), self._loop).result(timeout=30)
 
     def stop(self) -> None:
-        """Stop the emulator."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        """Stop the emulator; a second call has no effect."""
+        with suppress(RuntimeError):  # its loop is closed
+            self._loop.call_soon_threadsafe(self._stop.set)
 
 
 @contextmanager
@@ -321,7 +327,7 @@ def on_thread(
 ) -> Iterator[R]:
     """Run the emulator that ``make`` creates on a thread, inside the block.
 
-    Raises the errors of its ``start``.
+    It stops once clean-ups in the background have ended. Raises the errors of its ``start``.
     """
     ready: Future[R] = Future()
     serving = threading.Thread(

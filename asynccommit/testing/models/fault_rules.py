@@ -12,7 +12,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -157,11 +157,8 @@ class Fault:
     reply: str = Reply.CUT.value
 
     def __post_init__(self) -> None:
-        for name, value, choices in (("kind", self.kind, KINDS), ("reply", self.reply, REPLIES)):
-            if value not in choices:
-                raise OptionError(
-                    f"fault.{name} is {value!r}: expected one of {', '.join(choices)}"
-                )
+        _refuse_unknown("kind", self.kind, KINDS)
+        _refuse_unknown("reply", self.reply, REPLIES)
 
     @classmethod
     def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
@@ -195,6 +192,12 @@ class Fault:
             if value is not None:
                 found[key] = value.to_json() if isinstance(value, Latency) else value
         return found
+
+
+def _refuse_unknown(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        known = ", ".join(filter(None, choices))
+        raise OptionError(f"fault.{name} is {value!r}: expected one of {known}")
 
 
 def _delay(fields: SettingsFields) -> Latency | None:
@@ -304,22 +307,34 @@ class FaultInjector:
 
     @property
     def climate(self) -> Climate:
-        """The configuration; setting it resets the counts of all rules."""
+        """The configuration; setting it resets the counts of all rules.
+
+        Raises ``OptionError`` for an operation or code that the service does not have.
+        """
         return self._climate
 
     @climate.setter
     def climate(self, climate: Climate) -> None:
+        self._rules = self._rules_of(climate.faults)
         self._climate = climate
-        self._rules = [_Rule(fault) for fault in climate.faults]
         self._bucket = None if climate.limit is None else RateLimitState(climate.limit, self._clock)
         self._calm = climate.latency.is_none
         always = climate.latency.always
         self._usual = None if always is None else FaultDecision(always)
 
     def add(self, *faults: Fault) -> None:
-        """Append rules; the counts of the present ones go on."""
+        """Append rules; the counts of the present ones go on.
+
+        Raises ``OptionError`` for an operation or code that the service does not have.
+        """
+        self._rules += self._rules_of(faults)
         self._climate = replace(self._climate, faults=(*self._climate.faults, *faults))
-        self._rules += [_Rule(fault) for fault in faults]
+
+    def _rules_of(self, faults: Iterable[Fault]) -> list[_Rule]:
+        for fault in faults:
+            _refuse_unknown("op", fault.op, ("*", *self.dialect.ops))
+            _refuse_unknown("code", fault.code, ("", *self.dialect.codes))
+        return [_Rule(fault) for fault in faults]
 
     def clear(self) -> None:
         """Remove rules, latency and request limit."""

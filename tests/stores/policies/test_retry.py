@@ -21,6 +21,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.stores.policies import retry
 from asynccommit.stores.policies.funnel import Op
 from asynccommit.stores.policies.retry import Retry
 from tests.support.stack import Answers, Clock, Random, delete, head, put, rename
@@ -256,3 +257,34 @@ async def test_an_answer_to_a_second_sending_counts_as_one(clock: Clock) -> None
         await retry.around(answers)(head())
 
     assert len(answers.ops) == 9
+
+
+@pytest.mark.parametrize(
+    "error, seconds",
+    [
+        (UnavailableError("op", "/a", "refused", reached=False), retry.END_UNREACHED),
+        (UNAVAILABLE, retry.END_REFUSED),
+        (THROTTLED, retry.END_REFUSED),
+    ],
+)
+async def test_the_end_of_a_program_bounds_how_long_a_request_is_sent_again(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, error: StoreError, seconds: float
+) -> None:
+    """A program that has ended waits seconds for a store, not until the deadline."""
+    ended = clock.now
+    monkeypatch.setattr(retry, "seconds_of_end", lambda: clock.now - ended)
+    policy = timed(clock, 1.0, attempts=1000, cap=1.0)
+
+    with pytest.raises(type(error)):
+        await policy.around(Answers(*[error] * 1000))(delete())
+
+    assert seconds < sum(clock.slept) < seconds + 2.0
+
+
+async def test_a_request_that_has_just_failed_is_sent_again_at_the_end_of_a_program(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long clean-up goes on after the program's end: only a request's own wait is bounded."""
+    monkeypatch.setattr(retry, "seconds_of_end", lambda: 1000.0)
+
+    assert await timed(clock, 1.0).around(Answers(THROTTLED, "done"))(delete()) == "done"

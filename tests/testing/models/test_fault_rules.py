@@ -367,6 +367,29 @@ def test_a_dialect_says_what_there_is() -> None:
         Fault.from_json({"kind": "before", "code": "ServerBusy"}, "rule", TEAPOT)
 
 
+@pytest.mark.parametrize(
+    "fault, message",
+    [
+        (Fault("cut", op="renam"), r"fault\.op is 'renam': expected one of \*, create, .*rename"),
+        (Fault("before", code="Bussy"), r"fault\.code is 'Bussy': expected one of .*ServerBusy"),
+    ],
+)
+def test_a_rule_that_could_never_strike_is_refused(fault: Fault, message: str) -> None:
+    """A misspelt operation or code is refused wherever a rule is added, and no rule changes."""
+    sky = weather()
+    before = sky.climate
+
+    with pytest.raises(OptionError, match=message):
+        sky.add(fault)
+    with pytest.raises(OptionError, match=message):
+        sky.climate = Climate((fault,))
+    with pytest.raises(OptionError, match=message):
+        FaultInjector(random.Random(1), Clock(), Climate((fault,)))
+
+    assert sky.climate is before
+    assert sky.decide("rename", "/a") == CLEAR
+
+
 def test_the_default_dialect() -> None:
     """Is that of ADLS Gen2."""
     assert weather().dialect is ADLS

@@ -136,6 +136,11 @@ class GcsEmulator(Emulator):
         self.service.limits = read_pages(given, self.service.limits)
 
     @property
+    def model(self) -> model.GcsService:
+        """The model of the project: the stored data, without HTTP."""
+        return self.service
+
+    @property
     def environ(self) -> dict[str, str]:
         """Environment variables for Google's clients, gcsfs, gcloud-aio-storage."""
         return {"STORAGE_EMULATOR_HOST": self.endpoint}
