@@ -93,11 +93,12 @@ def copy(
     selected = _selected(connection, query.strip().rstrip(";"), columns)
 
     def write(task: BlockingTask, name: str) -> None:
-        start = stem(0, name)
+        start, end = stem(0, name), f"{ending(format)}{task.staging_suffix}"
         if columns:
-            _copy_parts(connection, selected, task, start, columns, given)
+            named = {"filename_pattern": f"{start}{{i}}", "file_extension": end.removeprefix(".")}
+            _copy_parts(connection, selected, task, columns, {**given, **named})
         else:
-            _copy_whole(connection, selected, task, f"{start}0{ending(format)}", given)
+            _copy_whole(connection, selected, task, f"{start}0{end}", given)
 
     return job.commit_one(url, write)
 
@@ -145,14 +146,13 @@ def _copy_parts(
     connection: DuckDBPyConnection,
     query: str,
     task: BlockingTask,
-    start: str,
     columns: Sequence[str],
     given: Mapping[str, Any],
 ) -> None:
     """Write files in directories of partitions, named as Spark names them."""
     names = ", ".join(map(_quoted, columns))
     with _place(connection, task) as root:
-        _copy(connection, query, root, {**given, "filename_pattern": f"{start}{{i}}"}, names)
+        _copy(connection, query, root, given, names)
     if root == local_directory(task) and os.path.isdir(root):
         _rename(root, len(columns))
 

@@ -145,10 +145,10 @@ def _sink(
         rest["mkdir"] = True
 
     def write(task: BlockingTask, name: str) -> None:
-        start = stem(0, name)
+        start, end = stem(0, name), f"{suffix}{task.staging_suffix}"
         with _opening(task, makes_directories=parts) as file:
-            where = _parts(task, file, start, suffix, columns, by_size) if parts else None
-            getattr(query, method)(where or file(f"{start}0{suffix}"), **rest)
+            where = _parts(task, file, start, end, columns, by_size) if parts else None
+            getattr(query, method)(where or file(f"{start}0{end}"), **rest)
 
     return job.commit_one(url, write)
 

@@ -109,6 +109,11 @@ class BlockingTask:
         return self._inner.url
 
     @property
+    def staging_suffix(self) -> str:
+        """A text that may end the name of a file. See ``Task.staging_suffix``."""
+        return self._inner.staging_suffix
+
+    @property
     def filesystem(self) -> AbstractFileSystem:
         """The task as a filesystem of fsspec. See ``Task.filesystem``."""
         return self._inner.filesystem_for(None)

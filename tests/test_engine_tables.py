@@ -24,7 +24,7 @@ from asynccommit.tabular.arrow_files import ArrowFiles
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
 from tests.support.engine_places import place, tables_at
 from tests.support.engine_programs import PROGRAM_ROWS, write_in_a_program
-from tests.support.engine_writers import READERS, WRITERS, by_ray
+from tests.support.engine_writers import READERS, RECURSIVE, WRITERS, by_ray
 from tests.support.engines import VALUES, directories, files, once, running_ray, values_of
 from tests.support.s3_servers import moto_url
 from tests.support.spark import ENVIRONMENT
@@ -156,6 +156,24 @@ def test_each_engine_reads_each_table(tmp_path: Path, writer: str, reader: str) 
     wanted = {(value or None, number) for number, value in enumerate(KEYS)}
     assert {(row["k"] or None, row["v"]) for row in found} == wanted
     assert len(found) == 12
+
+
+@pytest.mark.parametrize("writer", sorted({*WRITERS} - {"pandas"}))
+@pytest.mark.sample(2)
+def test_a_pattern_matches_no_staged_file(tmp_path: Path, writer: str) -> None:
+    """Readers of all directories find no row of a job that was refused, on its way or after it."""
+    dest, write = tmp_path / "out", WRITERS[writer]
+    write(TABLE, dest, by=["k"], job_id="first")
+    taken = next(dest.glob("k=plain/*-first-*"))
+    taken = taken.with_name(taken.name.replace("first", "other"))
+    taken.mkdir()
+    with pytest.raises(PreflightError):
+        write(TABLE, dest, by=["k"], job_id="other")
+    taken.rmdir()
+
+    assert len([*dest.glob("_temporary/**/part-*-other-*")]) == len(files(dest))
+    counts = {reader: count(dest) for reader, count in RECURSIVE.items()}
+    assert counts == dict.fromkeys(RECURSIVE, 12)
 
 
 SPARK = """

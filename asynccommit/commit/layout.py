@@ -40,6 +40,8 @@ RECORDED = "layout"
 """Option of a commit record that says in which layout the job's files are."""
 ENDED = ("committed", "aborted", "rolledback")
 MANIFEST_SUFFIX = "-manifest.json"
+STAGED = ".asynccommit-staged"
+"""What a name may end with until its job commits, so that ``*.parquet`` does not match it."""
 
 _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
 
@@ -70,12 +72,14 @@ class Layout:
 
     ``kind`` names the layout in a commit record. In a ``shared`` layout, other jobs' tasks are next
     to this job's. With ``outside``, the files to move are outside of the job's directory, and a
-    rollback brings them back to where they were.
+    rollback brings them back to where they were. What a file of a task may have at the end of its
+    name, and loses by the commit, is ``staged``: empty where the name is kept.
     """
 
     kind: ClassVar[str] = "manifest"
     shared: ClassVar[bool] = False
     outside: ClassVar[bool] = False
+    staged: ClassVar[str] = STAGED
 
     dest: Address
     job_id: str

@@ -39,6 +39,7 @@ class FileLayout(Layout):
 
     kind: ClassVar[str] = "file"
     shared: ClassVar[bool] = True
+    staged: ClassVar[str] = ""  # Hadoop's class moves directories
 
     @property
     def run_id(self) -> str:

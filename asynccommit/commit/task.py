@@ -70,6 +70,15 @@ class Task:
         return self.directory if "://" in self.directory else f"file://{self.directory}"
 
     @property
+    def staging_suffix(self) -> str:
+        """A text that may end the name of a file until the job commits.
+
+        ``table/**/*.parquet`` matches no file of a running job whose name ends with it. The commit
+        removes it. Empty for committers that keep the name.
+        """
+        return self._work.staged
+
+    @property
     def filesystem(self) -> AbstractFileSystem:
         """The task as a filesystem of fsspec, for libraries that write files.
 

@@ -41,6 +41,11 @@ class Work(Protocol):
         """
         ...
 
+    @property
+    def staged(self) -> str:
+        """Return the ending of names that the commit removes; empty for none."""
+        ...
+
     def path(self, name: str) -> str:
         """Return the local path for ``name``, and create its directory.
 
@@ -71,9 +76,11 @@ class StoreWork:
         store: the store.
         dest: the destination, for its scheme.
         base: the task attempt's directory, a decoded path.
+        staged: see ``Work.staged``.
     """
 
-    def __init__(self, store: Store, dest: Address, base: str) -> None:
+    def __init__(self, store: Store, dest: Address, base: str, *, staged: str = "") -> None:
+        self.staged = staged
         self._store = store
         self._dest = dest
         self._base = base

@@ -102,9 +102,11 @@ class ArrowFiles:
 
         Raises ``OptionError``, ``StoreError`` and errors of pyarrow.
         """
-        template = f"{stem(number, job_id)}{{i}}{ending(self.form, self.compression)}"
+        end = f"{ending(self.form, self.compression)}{task.staging_suffix}"
+        template = f"{stem(number, job_id)}{{i}}{end}"
         arguments = {"max_partitions": _MANY, **self._partitioned(data), **self.write_options}
-        with _filesystem(task, template, self.name) as filesystem:
+        name = None if self.name is None else f"{self.name}{task.staging_suffix}"
+        with _filesystem(task, template, name) as filesystem:
             ds.write_dataset(
                 base_dir=local_directory(task) or "",
                 basename_template=template,

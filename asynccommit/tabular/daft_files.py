@@ -59,7 +59,8 @@ def write_files(
     assert root is not None
     by: Any = list(columns) or None
     written = frame.write_parquet(root, compression=compression, partition_cols=by).to_pydict()
-    begin, end = stem(0, place.job_id), ending("parquet", compression)
+    begin = stem(0, place.job_id)
+    end = f"{ending('parquet', compression)}{task.staging_suffix}"
     numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
     for row, path in enumerate(written[_PATH]):
         values = {name: written[name][row] for name in columns}

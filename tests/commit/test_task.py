@@ -57,6 +57,18 @@ def contents(bucket: S3Bucket) -> dict[str, bytes]:
     return {key.removeprefix("out/t/"): data for key, data in found.items() if "/_" not in key}
 
 
+@pytest.mark.parametrize("committer", ["manifest", "file_v1"])
+async def test_the_commit_removes_the_suffix(tmp_path: Path, committer: str) -> None:
+    """A file may have another ending until then, with committers that can take it away."""
+    async with open_job(tmp_path, committer=committer) as job, job.task(0) as task:
+        await task.put(f"day=1/part.csv{task.staging_suffix}", b"1")
+        await task.put("day=1/other.csv", b"2")
+
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.csv*")}
+    assert found == {"day=1/part.csv", "day=1/other.csv"}
+    assert bool(task.staging_suffix) == (committer == "manifest")
+
+
 @pytest.mark.parametrize("committer", [None, "magic", "directory", "partitioned"])
 async def test_writing_by_and_by(bucket: S3Bucket, tmp_path: Path, committer: str | None) -> None:
     """Scenario 14: files are written in pieces or whole, and seen when the job commits."""

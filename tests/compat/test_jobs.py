@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout import STAGED, TaskCommit
 from asynccommit.errors import OwnedError
 from asynccommit.stores.urls import Address
 from tests.support.hadoop import Committer, Hadoop, read_tree, write_tree
@@ -103,8 +103,12 @@ def test_commit_job_of_hadoop_tasks(hadoop: Hadoop, dest: Path) -> None:
 
 
 def test_commit_job_by_hadoop_of_our_tasks(hadoop: Hadoop, dest: Path) -> None:
-    """Hadoop's job commit, validation on, makes visible what our tasks committed."""
-    run_ours(dest, {(number, 0): files for number, files in enumerate(TASKS)})
+    """Hadoop's job commit, validation on, makes visible what our tasks committed.
+
+    Some files have the suffix of files that no pattern of a reader may match.
+    """
+    staged = {f"{name}{'' if name.endswith('/') else STAGED}": TASKS[0][name] for name in TASKS[0]}
+    run_ours(dest, {(number, 0): files for number, files in enumerate([staged, *TASKS[1:]])})
     hadoop.job(dest, JOB, conf=VALIDATE).commit()
 
     assert_committed(hadoop, dest)

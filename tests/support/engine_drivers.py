@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from asynccommit.commit.layout import STAGED
+
 ROOT = Path(__file__).parents[2]
 _PATIENCE = 240.0  # seconds
 
@@ -98,7 +100,8 @@ def killed_and_rerun(program: str, dest: Path, number: int, *arguments: str) -> 
 
     Even numbers kill in the commit, odd ones while tasks write.
     """
-    moment = "_temporary/*/*/commit-record.json" if number % 2 == 0 else "_temporary/**/*.parquet"
+    writing = f"_temporary/**/*.parquet{STAGED}"
+    moment = "_temporary/*/*/commit-record.json" if number % 2 == 0 else writing
     return killed_at([moment], program, dest, *arguments)
 
 

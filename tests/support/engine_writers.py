@@ -113,7 +113,7 @@ def read_by_daft(dest: Path, kind: Any) -> Any:
     """Read by Daft."""
     import daft as engine
 
-    return engine.read_parquet(f"{dest}/**/*.parquet", hive_partitioning=True).to_arrow()
+    return engine.read_parquet(f"{dest}/*=*/**/*.parquet", hive_partitioning=True).to_arrow()
 
 
 def read_by_dask(dest: Path, kind: Any) -> Any:
@@ -130,7 +130,7 @@ def read_by_duckdb(dest: Path, kind: Any) -> Any:
     import duckdb as engine
 
     with engine.connect() as connection:
-        text = f"FROM read_parquet('{dest}/**/*.parquet', hive_partitioning = true)"
+        text = f"FROM read_parquet('{dest}/*=*/**/*.parquet', hive_partitioning = true)"
         return connection.sql(text).to_arrow_table()
 
 
@@ -147,7 +147,7 @@ def read_by_polars(dest: Path, kind: Any) -> Any:
     """Read by polars."""
     import polars as pl
 
-    return pl.read_parquet(f"{dest}/**/*.parquet", hive_partitioning=True).to_arrow()
+    return pl.read_parquet(f"{dest}/*=*/**/*.parquet", hive_partitioning=True).to_arrow()
 
 
 def read_by_ray(dest: Path, kind: Any) -> Any:
@@ -167,3 +167,38 @@ READERS: Mapping[str, Callable[[Path, Any], Any]] = {
     "pandas": read_by_pandas,
     "polars": read_by_polars,
 }
+
+
+def _count_by_daft(dest: Path) -> int:
+    import daft as engine
+
+    return engine.read_parquet(f"{dest}/**/*.parquet").count_rows()
+
+
+def _count_by_dask(dest: Path) -> int:
+    import dask.dataframe as dd
+
+    partitioning = {"flavor": "hive", "schema": pa.schema([("k", pa.string())])}
+    return len(dd.read_parquet(dest, dataset={"partitioning": partitioning}))
+
+
+def _count_by_duckdb(dest: Path) -> int:
+    import duckdb as engine
+
+    with engine.connect() as connection:
+        return len(connection.sql(f"FROM read_parquet('{dest}')").fetchall())
+
+
+def _count_by_polars(dest: Path) -> int:
+    import polars as pl
+
+    return pl.read_parquet(f"{dest}/**/*.parquet").height
+
+
+RECURSIVE: Mapping[str, Callable[[Path], int]] = {
+    "daft": _count_by_daft,
+    "dask": _count_by_dask,
+    "duckdb": _count_by_duckdb,
+    "polars": _count_by_polars,
+}
+"""How many rows a reader finds that looks into every directory, also into ``_temporary``."""

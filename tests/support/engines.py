@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from fsspec.implementations.local import LocalFileSystem
 
 from asynccommit import sync
+from asynccommit.commit.layout import STAGED
 
 ROOT = Path(__file__).parents[2]
 VALUES = ["a b/c:d=é", None, "", "{[^]}%#", "x+y&z", "plain"]
@@ -82,7 +83,7 @@ def _die(root: Path, flag: Path, known: int) -> None:
 
 def _count(root: Path) -> int:
     return sum(
-        name.endswith((".parquet", ".csv", ".arrow"))
+        name.removesuffix(STAGED).endswith((".parquet", ".csv", ".arrow"))
         for _, _, names in os.walk(root)
         for name in names
     )

@@ -83,7 +83,8 @@ def refuse_reserved(run: CommitContext, found: TaskFiles, base: str) -> None:
 
 
 def _entry(run: CommitContext, base: str, info: Info) -> Entry:
-    return Entry(info.path, run.layout.root + info.path[len(base) :], info.size, info.etag)
+    name = info.path[len(base) :].removesuffix(run.layout.staged)
+    return Entry(info.path, run.layout.root + name, info.size, info.etag)
 
 
 async def _children(run: CommitContext, directories: list[str]) -> list[Info]:

@@ -80,7 +80,9 @@ class TaskSide(JobCommitter[CommitContext, CommitState, Plan]):
 
     def work(self, attempt_id: str) -> Work:
         """Return where a task attempt writes."""
-        return StoreWork(self.store, self.layout.dest, self.layout.task_attempt_dir(attempt_id))
+        layout = self.layout
+        base = layout.task_attempt_dir(attempt_id)
+        return StoreWork(self.store, layout.dest, base, staged=layout.staged)
 
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
         """Write the manifest of what a task attempt left in its directory.

@@ -198,6 +198,7 @@ class MagicWork:
 
     def __init__(self, files: MagicFiles, layout: MagicLayout, attempt_id: str) -> None:
         self.directory = str(layout.dest.at(layout.task_base(attempt_id)))
+        self.staged = ""
         self._files = files
         self._layout = layout
 

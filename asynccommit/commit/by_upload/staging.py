@@ -206,6 +206,7 @@ class LocalWork:
 
     def __init__(self, layout: StagingLayout, directory: str) -> None:
         self.directory = directory
+        self.staged = ""
         self._layout = layout
 
     async def remove(self, name: str) -> None:
