@@ -290,6 +290,7 @@ async def open_kept_job(
 
 async def _end_commit(made: Committer, mode: Mode) -> NoReturn:
     """Finish an interrupted commit; raise ``CommittedError``, or the reason."""
+    made.asked = False
     await made.resume_job()
     await made.check_job(mode=mode)
     text = "its interrupted commit was rolled back: run the job again"

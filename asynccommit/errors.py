@@ -26,6 +26,7 @@ AsyncCommitError
     OwnedError                another process runs or commits the job: nothing was done
     LeaseLostError            another process may have taken the commit over: nothing more was done
     UnfinishedError           commits of other jobs were interrupted here: .jobs names them
+    ForeignCommitError        another user's commit, and nobody asked for it: nothing was done
     CommittedError            the job is committed: it is neither rolled back nor run again
 """
 
@@ -249,6 +250,23 @@ class UnfinishedError(CommitError):
     def __init__(self, job_id: str, stage: str, jobs: Sequence[str], summary: str) -> None:
         super().__init__(job_id, stage, (), summary)
         self.jobs = tuple(jobs)
+
+
+class ForeignCommitError(CommitError):
+    """Raised when a commit that nobody has named belongs to another user.
+
+    Nothing was done. Whoever may write in ``_temporary`` can make a commit up.
+
+    Args:
+        job_id: the job whose commit it is.
+        stage: the stage that was to finish or undo it.
+        owner: the user to whom it belongs, for people.
+        summary: names the path, both users and the remedy.
+    """
+
+    def __init__(self, job_id: str, stage: str, owner: str, summary: str) -> None:
+        super().__init__(job_id, stage, (), summary)
+        self.owner = owner
 
 
 class CommittedError(CommitError):

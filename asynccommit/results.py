@@ -286,6 +286,8 @@ class JobStatus(_Shown):
         why: the reason for a state that depends on heartbeats: dead, unknown, running.
         key: the user's name for the job.
         alive: whether the owner lives; ``None`` if that is unknown.
+        belongs_to: the user to whom the files of its commit belong, if that is another one than
+            this process's; ``""`` if it is not, or if the store does not tell.
     """
 
     job_id: str
@@ -304,6 +306,7 @@ class JobStatus(_Shown):
     key: str | None = None
     alive: bool | None = None
     why: str = ""
+    belongs_to: str = ""
 
     @property
     def begun(self) -> bool:
@@ -341,6 +344,7 @@ class JobStatus(_Shown):
             error=self.error,
             why=self.why,
             key=self.key,
+            belongs_to=self.belongs_to,
         )
 
     def to_json(self) -> dict[str, Any]:

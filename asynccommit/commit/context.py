@@ -110,6 +110,9 @@ class CommitContext:
         phase: what the caller is promised; set by the commit record and by the outcome.
         lease: the right to continue, while this process owns the commit.
         withdrawn: the commit gives way to another job.
+        asked: whether somebody has named this job to be finished or undone; the commit of another
+            user is left alone otherwise.
+        trusted: the id of the commit that this process has begun, or has found to be its user's.
         renamed: files that reached their destinations; too low if ``miscounted``.
         success: the URL of ``_SUCCESS``.
         reserved: the empty file in the owner's directory for the content of ``_SUCCESS``.
@@ -132,6 +135,8 @@ class CommitContext:
     phase: Phase = Phase.PLANNING
     lease: Ownership | None = None
     withdrawn: bool = False
+    asked: bool = True
+    trusted: str = ""
     renamed: int = 0
     miscounted: bool = False
     success: str | None = None

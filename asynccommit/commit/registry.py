@@ -60,6 +60,7 @@ class Committer(Protocol):
 
     driver_lives: Callable[[], bool] | None
     on_settling: OnProgress | None
+    asked: bool
     set_up: bool
     sends_heartbeats: bool
     host: Host

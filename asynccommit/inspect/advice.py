@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.record_owner import not_ours
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_move import PREFIX
 from asynccommit.commit.layout_uploads import UploadLayout
@@ -31,6 +32,8 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
     """
     if isinstance(layout, UploadLayout):
         return _on_resume_uploads(status, layout, moved, files)
+    if status.belongs_to:
+        return Advice(not_ours(layout, status.belongs_to))
     resume = job_command("resume", layout)
     if not status.begun and moved:
         does = (
@@ -56,6 +59,8 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
     """Return what an abort would do."""
     if isinstance(layout, UploadLayout):
         return _on_abort_uploads(status, layout, moved)
+    if status.belongs_to:
+        return Advice("")
     rollback = job_command("abort", layout, "--rollback")
     if not status.begun:
         does = f"deletes what {count_of(status.tasks, 'committed task')} and others wrote"

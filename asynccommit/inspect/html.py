@@ -65,6 +65,7 @@ def job_status(status: JobStatus) -> str:
             ("owner", status.owner),
             ("last heartbeat", _time(status.seen_ms)),
             ("reason", status.why),
+            ("belongs to", status.belongs_to),
         )
         if text
     }

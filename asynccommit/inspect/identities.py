@@ -7,13 +7,13 @@ key id the first four letters.
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from asynccommit.inspect.credentials import credential_source
+from asynccommit.runtime.users import user_name
 from asynccommit.stores.urls import Address
 
 Get = Callable[[str], str | None]
@@ -31,14 +31,6 @@ _NAMES: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "amazon": (("access key", "key", "AWS_ACCESS_KEY_ID"), ("profile", "profile", "AWS_PROFILE")),
 }
 """Service -> what an identity is called, its option and its variable."""
-
-
-def user_name(uid: int) -> str:
-    """Return the name and the number of a user of this machine."""
-    try:
-        return f"{pwd.getpwuid(uid).pw_name}, uid {uid}"
-    except KeyError:
-        return f"uid {uid}"
 
 
 def python_identity(place: Address, storage: Mapping[str, Any], environ: Mapping[str, str]) -> str:

@@ -169,6 +169,7 @@ def _warnings(texts: Sequence[str]) -> list[Text]:
 def _status(status: JobStatus) -> Iterator[RenderableType]:
     yield safe(f"job {status.job_id}: {status.state}", "bold")
     facts = {"done": _done(status), "owner": status.owner, "reason": status.why}
+    facts["belongs to"] = status.belongs_to
     table = facts_table({name: text for name, text in facts.items() if text})
     yield Padding(table, (0, 0, 0, 2))
     if status.error:

@@ -17,8 +17,12 @@ from typing import Any
 import orjson
 
 from asynccommit import sync
+from asynccommit.api import JobRef
+from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.errors import AsyncCommitError, CommittedError
 from asynccommit.inspect.terminal import count_of
+from asynccommit.results import AbortReport
+from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.bridge import options_for, storage_of
 from asynccommit.stores.urls import decode_uri
 
@@ -41,7 +45,7 @@ def undo(request: Mapping[str, Any]) -> str:
     }
     try:
         rolling = request["what"] == "rollback"
-        undone = sync.rollback_job(**job) if rolling else sync.abort_job(**job, force=True)
+        undone = submit(_rolled_back(**job)) if rolling else sync.abort_job(**job, force=True)
     except CommittedError:
         sync.resume_job(**job)
         return "it was committed, and its clean-up is finished"
@@ -49,6 +53,15 @@ def undo(request: Mapping[str, Any]) -> str:
         left = f", except for these paths: {', '.join(undone.left[:20])}" if undone.left else ""
         return f"it was rolled back, {count_of(undone.files, 'file')} undone{left}"
     return undone.kept or "its commit had not begun: it was aborted"
+
+
+async def _rolled_back(url: str, job_id: str, attempt: int, **settings: Any) -> AbortReport:
+    """Undo the commit of a job if this user has begun it."""
+    async with JobRef(url, job_id, attempt, **settings).open() as committer:
+        if isinstance(committer, UploadCommitter):
+            await committer.seek()
+        committer.asked = False
+        return await committer.rollback_job()
 
 
 def main() -> int:

@@ -58,6 +58,8 @@ class Info(NamedTuple):
             true, listings give it for directories only.
         made: time of creation in nanoseconds since the epoch, which no later change alters; 0 if
             unknown. Listings leave it out.
+        owner: the user whose entry it is: a number on local disks, a name on HDFS; ``None`` if the
+            store has no owners (``Traits.user``).
     """
 
     path: str
@@ -70,6 +72,7 @@ class Info(NamedTuple):
     token: str | None = None
     held: float = 0.0
     made: int = 0
+    owner: int | str | None = None
 
     @property
     def is_dir(self) -> bool:
@@ -202,6 +205,9 @@ class Traits:
             a quota, which ``quotas`` tells.
         nested_zones: a zone may begin at any directory, and ``probe`` is one request that changes
             nothing.
+        user: the owner of what this process makes, as far as that is known without making anything;
+            ``""`` if it is not. ``None`` if entries have no owners, or none that proves who has
+            made them. Where it is set, ``mkdir`` makes private directories.
         modes: permissions of what callers make in directories of this machine; ``None`` if the
             store has none there.
         handles: a process can have a directory open, or work in it, and reach it wherever it was
@@ -251,6 +257,7 @@ class Traits:
     probes: bool = False
     zones: bool = False
     nested_zones: bool = False
+    user: int | str | None = None
     modes: Modes | None = None
     handles: bool = False
     pins: bool = False
@@ -445,6 +452,18 @@ class ProbingStore(Store, Protocol):
 
         Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
         reason why the store would refuse.
+        """
+        ...
+
+
+class OwnedStore(Store, Protocol):
+    """A store whose entries have owners: ``Traits.user``."""
+
+    async def mkdir(self, path: str, *, private: bool = False) -> None:
+        """Make the directory ``path`` as ``Store.mkdir`` does.
+
+        A ``private`` one that is made now can be entered by its owner only, whatever permissions
+        other new directories have; missing parents are made like those.
         """
         ...
 

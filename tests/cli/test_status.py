@@ -27,6 +27,7 @@ from tests.cli.support import Command, cut_short, let_live, prepare
 from tests.crash_real.places import AdlsPlace
 from tests.crash_real.places import prepare as prepare_tasks
 from tests.support.jobs import JOB, left, visible, write
+from tests.support.permissions import GIVES_AWAY, give_away
 
 
 def only_job(command: Command, dest: Path) -> dict[str, object]:
@@ -372,3 +373,30 @@ def test_the_last_success(command: Command, tmp_path: Path) -> None:
     assert isinstance(last, dict)
     assert last["job_id"] == ""
     assert abs(last["at_ms"] / 1000 - time.time()) < 3600
+
+
+@GIVES_AWAY
+def test_a_commit_of_another_user(command: Command, tmp_path: Path) -> None:
+    """Whose it is and what to look at is told in the place of commands."""
+    place = cut_short(tmp_path)
+    give_away(place.parent)
+    job = only_job(command, tmp_path)
+    look = f"its record belongs to uid 1234: look at {place} before anybody acts on it"
+
+    assert job["belongs_to"] == "uid 1234"
+    assert job["resume"] == {"does": look, "command": ""}
+    assert job["abort"] == {"does": "", "command": ""}
+    assert command("status", tmp_path) == 0
+    assert "belongs to uid 1234" in command.out
+    assert "asynccommit resume" not in command.out
+
+
+@GIVES_AWAY
+def test_a_resume_by_hand_tells_whose_the_commit_is(command: Command, tmp_path: Path) -> None:
+    """It is done for who asks for it, with one line that names the user."""
+    give_away(cut_short(tmp_path).parent)
+
+    assert command("resume", tmp_path) == 0
+    (line,) = [line for line in command.err.splitlines() if "uid 1234" in line]
+    assert line.strip() == "warning: the record of its commit belongs to uid 1234"
+    assert left(tmp_path) == []

@@ -26,6 +26,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.formats.success import decode_success
+from asynccommit.runtime.users import own_name
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.tree import walk
 from tests.crash_real.processes import environment
@@ -106,6 +107,16 @@ async def test_job_is_committed(hdfs: MiniHdfs, dest: str) -> None:
     async with opened(hdfs) as store:
         names = {info.path.removeprefix(dest) async for info in walk(store, dest)}
     assert not [name for name in names if "_temporary" in name]
+
+
+def test_directory_of_a_commit_is_its_owners(hdfs: MiniHdfs, dest: str) -> None:
+    """Only the user of the driver may enter it, as Hadoop's client sees it."""
+    assert run_driver(f"{hdfs.url}{dest}", "nightly", 1) == -signal.SIGKILL
+    place = hdfs.path(f"{dest}/_temporary/nightly/00/commit-epoch-000001")
+    with hdfs.hadoop.errors():
+        status = hdfs.filesystem.getFileStatus(place)
+
+    assert (str(status.getPermission()), status.getOwner()) == ("rwx------", own_name())
 
 
 async def test_job_that_fails_leaves_nothing(hdfs: MiniHdfs, dest: str) -> None:

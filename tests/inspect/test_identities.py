@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.inspect.identities import hadoop_identity, python_identity, user_name
+from asynccommit.inspect.identities import hadoop_identity, python_identity
+from asynccommit.runtime.users import user_name
 from asynccommit.stores.urls import parse_url
 
 ABFS = "abfs://data@account.dfs.core.windows.net/t"
@@ -102,8 +103,3 @@ def test_python(
 ) -> None:
     """The source of the credentials comes first, then what names the identity."""
     assert python_identity(parse_url(url), storage, environ) == told
-
-
-def test_user_without_a_name() -> None:
-    """A container may run as a number that no one has."""
-    assert user_name(3_999_999) == "uid 3999999"

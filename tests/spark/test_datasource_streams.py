@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asynccommit.errors import OptionError, SinkLogForeignError, SinkLogGapError
+from asynccommit.errors import ForeignCommitError, OptionError, SinkLogForeignError, SinkLogGapError
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.datasource import jobs, streams
 from asynccommit.spark.datasource.jobs import SourceJob
@@ -17,6 +18,8 @@ from asynccommit.spark.datasource.streams import BatchPart, batch_tag, stream_jo
 from asynccommit.spark.datasource.tasks import SparkAttempt, run_task
 from asynccommit.streaming.entries import decode_batch
 from asynccommit.streaming.log import Added, SinkLog
+from tests.support.commits import Dies, open_site
+from tests.support.permissions import GIVES_AWAY, give_away
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]
@@ -226,3 +229,19 @@ def test_messages_of_different_runs() -> None:
         submit(streams.commit(job, options(place), 0, [message]))
     with pytest.raises(OptionError, match="different runs"):
         submit(streams.commit(job, options(place), 7, [message, replace(message, job_id="k")]))
+
+
+@GIVES_AWAY
+async def test_commit_of_another_user(tmp_path: Path) -> None:
+    """A commit under the id of an earlier run is not undone for a user who has not begun it."""
+    site = await open_site("local", tmp_path / "root")
+    chosen = SourceOptions(site.path("/table"), checkpoint="/checkpoint")
+    job = stream_job(site.path("/table"), chosen, "a")
+    await site.cut({"p=1/f": "1"}, Dies("rename", "tasks/"), job_id=job.job_id)
+    give_away(Path(site.path("/table/_temporary")) / job.job_id)
+    before = site.tree()
+    with pytest.raises(ForeignCommitError):
+        await streams.sweep(job, chosen)
+
+    assert site.tree() == before
+    await site.close()

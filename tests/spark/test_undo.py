@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.permissions import GIVES_AWAY, give_away
 from tests.support.spark import leftovers, run_python
 
 KILLED = """
@@ -136,3 +137,16 @@ def test_answers_though_nobody_listens(table: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert files(table) == ["p=1/old.txt"]
+
+
+@GIVES_AWAY
+def test_leaves_the_commit_of_another_user_alone(table: Path) -> None:
+    """Nobody has asked for it by name, and this user has not begun it."""
+    killed("commit", table, "/p=", 3)
+    give_away(table / "_temporary" / "job-1")
+    before = files(table)
+    done, outcome = undo(request(table))
+
+    assert done.returncode == 1
+    assert "belongs to uid 1234" in outcome
+    assert files(table) == before

@@ -38,6 +38,22 @@ def test_a_umask_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("option", [None, "000", "077"])
+async def test_a_private_directory_is_its_owners(
+    tmp_path: Path, option: str | None, kind: str
+) -> None:
+    """Only its owner may enter it, whatever others inherit; its parents are like any other."""
+    folder = directory(tmp_path / "t", kind)
+    hadoop, _ = like_hadoop(folder, int(option or "022", 8))
+    store = LocalStore(None, {UMASK: option})
+    await store.mkdir(f"{folder}/a/private", private=True)
+    await store.aclose()
+
+    assert facts(folder / "a") == hadoop
+    assert (folder / "a/private").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("option", [None, "002", "077"])
 @pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
 async def test_what_is_made_has_the_permissions_of_hadoop(

@@ -31,6 +31,7 @@ from asynccommit.stores.base import (
     Info,
     Kind,
     Move,
+    OwnedStore,
     Store,
     TaggedStore,
 )
@@ -130,6 +131,20 @@ async def head_tells_a_directory(store: Store, root: str) -> None:
     await store.mkdir(f"{root}/d")
     info = await store.head(f"{root}/d")
     assert (info.path, info.kind, info.size) == (f"{root}/d", Kind.DIRECTORY, 0)
+
+
+@rule
+async def entries_belong_to_who_made_them(store: Store, root: str) -> None:
+    """Where entries have owners, head and listing name the same one, for a file and a directory."""
+    made = await store.put(f"{root}/f", b"")
+    await store.mkdir(f"{root}/d")
+    heads = [(await store.head(f"{root}/{name}")).owner for name in ("d", "f")]
+    listed = [info.owner for info in await list_all(store, root)]
+    owned = store.traits.user is not None
+    assert {(owner is not None, owner) for owner in [*heads, *listed]} == {(owned, heads[0])}
+    assert made.owner in (None, heads[0])
+    if store.traits.user:
+        assert heads[0] == store.traits.user
 
 
 @rule
@@ -474,6 +489,20 @@ async def mkdir_makes_parents_and_likes_what_is_there(store: Store, root: str) -
     await store.put(f"{root}/a/b/f", b"")
     await store.mkdir(f"{root}/a/b")
     assert await names_in(store, f"{root}/a/b") == ["c", "f"]
+
+
+@rule
+async def a_private_directory_is_made_with_its_parents(store: Store, root: str) -> None:
+    """It is a directory like any other for its owner, and one that exists is left as it is."""
+    if store.traits.user is None:
+        return
+    owned = cast(OwnedStore, store)
+    for _ in range(2):
+        await owned.mkdir(f"{root}/a/b/private", private=True)
+        await store.put(f"{root}/a/b/private/f", b"1")
+    assert await names_in(store, f"{root}/a/b/private") == ["f"]
+    with pytest.raises(PreconditionError):
+        await owned.mkdir(f"{root}/a/b/private/f", private=True)
 
 
 @rule

@@ -58,13 +58,14 @@ class HdfsWorld:
         """See ``ModelWorld.storm``."""
         self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
 
-    def store(self, process: Process) -> Store:
+    def store(self, process: Process, user: str = "alice") -> Store:
         """See ``World.store``."""
         settings = {"weather": self.weather, "patience": 0.5}
-        client = MortalHdfsClient(self.namenode, settings, process)
+        client = MortalHdfsClient(self.namenode, settings, process, user)
         # The names of temporary files are the same in every run of a seed.
         host = replace(this_host(), new_id=lambda: f"id-{process.name}-{next(self._ids)}")
-        return HdfsStore(self.address("/"), environ={}, client=client, host=host)
+        environ = {"HADOOP_USER_NAME": user}
+        return HdfsStore(self.address("/"), environ=environ, client=client, host=host)
 
     def address(self, path: str) -> Address:
         """See ``World.address``."""
@@ -91,9 +92,9 @@ class HdfsWorld:
 class BatchWorld(HdfsWorld):
     """The same, with several directories in a call, as a local disk takes them."""
 
-    def store(self, process: Process) -> Store:
+    def store(self, process: Process, user: str = "alice") -> Store:
         """See ``World.store``."""
-        return BatchHdfsStore(super().store(process))
+        return BatchHdfsStore(super().store(process, user))
 
 
 class BatchHdfsStore(Wrapped):

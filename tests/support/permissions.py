@@ -83,3 +83,14 @@ def like_hadoop(folder: Path, mask: int) -> tuple[Facts, Facts]:
     made.rmdir()
     file.unlink()
     return found
+
+
+MALLORY = 1234
+"""A user without a name."""
+GIVES_AWAY = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
+
+
+def give_away(place: Path) -> None:
+    """Make a file, or a directory with all it holds, another user's."""
+    for path in (place, *place.rglob("*")):
+        os.chown(path, MALLORY, -1, follow_symlinks=False)

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.directory_owner import as_found
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.ownership import is_alive, is_expired, is_silent
+from asynccommit.commit.by_rename.plan_file import load_plan
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, of_commit
 from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.job.owners import describe
 from asynccommit.commit.job.places import OtherCommit, resolve_places
@@ -167,6 +169,23 @@ async def find_statuses(run: CommitContext) -> list[JobStatus]:
     return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
 
 
+async def checked(run: CommitContext, other: OtherCommit) -> JobStatus:
+    """Return the status of a commit; unreadable if its plan is refused."""
+    layout = other.layout
+    if other.status.unreadable or layout.outside:  # of a move its journal tells, which is elsewhere
+        return other.status
+    look = replace(run, options=replace(run.options, allow_outside_destination=True))
+    with LoadedManifests(run.options, run.store.traits) as loaded:
+        try:
+            standing = await read_state(run.store, layout)
+            if standing is not None and standing.decision is None:
+                look.layout = of_commit(run.store, layout, standing.commit_id)
+                await load_plan(look, standing.record, loaded)
+        except _UNREADABLE as error:
+            return _unreadable(layout, error)
+    return other.status
+
+
 def _unreadable(layout: Layout, error: Exception) -> JobStatus:
     return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
 
@@ -209,6 +228,7 @@ async def status_of(
         error=standing.stop.error if standing.stop else "",
         key=record.key,
         alive=False if silent and not alive else alive,
+        belongs_to=standing.foreign,
     )
 
 

@@ -17,7 +17,7 @@ from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.by_rename.directory_owner import refuse_taken
 from asynccommit.commit.by_rename.interrupted import find_given_back, finish_given_back
 from asynccommit.commit.by_rename.job_state import has_work, is_committed
-from asynccommit.commit.by_rename.jobs import find_others, find_statuses
+from asynccommit.commit.by_rename.jobs import checked, find_others, find_statuses
 from asynccommit.commit.by_rename.lease import say_stopped
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.pinned import pinned
@@ -50,7 +50,7 @@ from asynccommit.errors import (
     PreconditionError,
     StoreError,
 )
-from asynccommit.options.job import Mode
+from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import Store
@@ -105,9 +105,14 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         return await look_at_destination(run)
 
     async def unfinished(self, run: CommitContext) -> list[Unfinished]:
-        """See ``Publisher.unfinished``."""
-        others = await find_others(run)
-        return [Unfinished(o.layout, o.status) for o in others if o.status.unfinished]
+        """See ``Publisher.unfinished``.
+
+        Where the option refuses them, no command is named that their plans would make fail.
+        """
+        others = [other for other in await find_others(run) if other.status.unfinished]
+        if run.options.on_unfinished is not OnUnfinished.REFUSE:
+            return [Unfinished(other.layout, other.status) for other in others]
+        return [Unfinished(other.layout, await checked(run, other)) for other in others]
 
     async def check_setup(self, run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
         """See ``Publisher.check_setup``."""

@@ -65,7 +65,7 @@ from asynccommit.formats.commit_record import (
 )
 from asynccommit.options.job import Options
 from asynccommit.runtime.concurrency import both, together
-from asynccommit.stores.base import Info
+from asynccommit.stores.base import Info, OwnedStore
 from asynccommit.stores.tree import is_there, list_all, list_if_there, remove_files
 
 KEPT: dict[str, type] = {
@@ -274,6 +274,9 @@ async def _make_place(run: CommitContext, plan: Plan) -> None:
     if not run.store.traits.directories:
         return
     missing = leaves(ancestors(run.layout.attempt_dir, places))
+    if run.store.traits.user is not None:  # first: a directory in it would make it for everybody
+        await cast(OwnedStore, run.store).mkdir(run.layout.epoch_dir(1), private=True)
+        missing = [path for path in missing if path != run.layout.epoch_dir(1)]
     own = missing == [run.layout.epoch_dir(1)]
     await together(
         lambda: reserve_success(run),  # which makes the owner's directory

@@ -8,9 +8,10 @@ from dataclasses import replace
 from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_rolled_back
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
 from asynccommit.commit.by_rename.jobs import status_of
-from asynccommit.commit.by_rename.lease import close_place
+from asynccommit.commit.by_rename.lease import Lease, close_place
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.outcome import decide, find_decision
+from asynccommit.commit.by_rename.own_record import require_own_record
 from asynccommit.commit.by_rename.ownership import refuse_in_flight, take_over
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.plan_file import load_plan
@@ -26,7 +27,8 @@ from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.job.cleanup import remove_if_empty
 from asynccommit.commit.job.paths import within
 from asynccommit.commit.layout import TaskCommit
-from asynccommit.errors import CommitError, CommittedError, UnsupportedError
+from asynccommit.errors import CommitError, CommittedError, DeniedError, UnsupportedError
+from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
@@ -40,16 +42,16 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
     Raises ``OwnedError`` if its owner lives.
     """
     refuse_other_attempts(run, await begun_attempts(run, others=True))
-    try:
-        taken = await take_over(run, standing, force=force)
-    except UnsupportedError as error:  # not of a commit of which nothing is done yet
-        text = f"{error}. Completed changes remain, and everything else is kept"
-        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
-    async with taken as lease:
+    if not _is_committed(standing.decision):  # of a committed job only the clean-up is left
+        await require_own_record(run, standing)
+    async with await _taken(run, standing, force=force) as lease:
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
-        if decision is not None and decision.outcome is Ending.COMMITTED:
+        if _is_committed(decision):
             run.phase = Phase.COMMITTED
+        elif _is_committed(standing.decision) and not lease.closed:
+            text = f"its outcome, which said committed, is gone: look at {run.layout.attempt_dir}"
+            raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if decision is not None and decision.outcome is Ending.ROLLBACK:
             undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
             return replace(job_report(run), rolled_back=True, left=tuple(undone.left))
@@ -76,6 +78,18 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
             return job_report(run, plan)
 
 
+async def _taken(run: CommitContext, standing: CommitState, *, force: bool) -> Lease:
+    try:
+        return await take_over(run, standing, force=force)
+    except UnsupportedError as error:  # not of a commit of which nothing is done yet
+        text = f"{error}. Completed changes remain, and everything else is kept"
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
+
+
+def _is_committed(decision: Decision | None) -> bool:
+    return decision is not None and decision.outcome is Ending.COMMITTED
+
+
 async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> Info | None:
     await put_back(run, plan)
     settled = await reconcile(run, plan)
@@ -88,15 +102,15 @@ async def roll_back_job(
     run: CommitContext, standing: CommitState, *, force: bool = False
 ) -> AbortReport:
     """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
-    decision = standing.decision
-    if decision is not None and decision.outcome is Ending.COMMITTED:
+    if _is_committed(standing.decision):
         text = "it is committed and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
+    await require_own_record(run, standing)
     if not force:
         await refuse_in_flight(run, standing)
     async with await take_over(run, standing, force=force) as lease:
         decision = await find_decision(run)
-        if decision is not None and decision.outcome is Ending.COMMITTED:
+        if _is_committed(decision):
             text = "it was committed a moment ago and cannot be rolled back"
             raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
         if lease.closed and decision is None:
@@ -142,7 +156,12 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     run = replace(run, options=replace(run.options, allow_outside_destination=True))
     with LoadedManifests(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)
-        settled = await reconcile(run, plan)
+        try:
+            settled = await reconcile(run, plan)
+        except DeniedError:
+            if not standing.foreign:
+                raise
+            return known  # only its owner may look into its directory
         done = 0
         async for entry in loaded.spill.each():
             done += settled.has(entry)

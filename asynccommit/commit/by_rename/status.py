@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from asynccommit.commit.context import of_commit
+from asynccommit.commit.job.record_owner import foreign_owner
 from asynccommit.commit.layout import ALIVE, EPOCH, OUTCOME, OWNER, STOPPED, Layout
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import (
@@ -47,6 +48,7 @@ class CommitState:
         stop: what the owner said when it stopped.
         decision: how the commit ends.
         epochs: the numbers of the places where owners have worked.
+        foreign: another user to whom a part of the commit belongs, for people, or ``""``.
     """
 
     record: CommitRecord
@@ -56,6 +58,7 @@ class CommitState:
     stop: OwnerStop | None = None
     decision: Decision | None = None
     epochs: list[int] = field(default_factory=list)
+    foreign: str = ""
 
     @property
     def epoch(self) -> int:
@@ -100,6 +103,7 @@ async def _standing(
         await _claim(store, layout, first, epoch),
         seen=_seen(layout, found, epoch),
         epochs=sorted(n for n in map(epoch_of, _directories(found)) if n),
+        foreign=foreign_owner(store, found.values()),
     )
     if layout.stopped(epoch) in found:
         standing.stop = await _stop(store, layout, standing.claim)

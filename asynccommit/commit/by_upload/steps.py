@@ -31,6 +31,7 @@ from asynccommit.commit.context import Phase
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.job.cleanup import remove_if_empty
 from asynccommit.commit.job.paths import SAMPLE
+from asynccommit.commit.job.record_owner import require_own
 from asynccommit.commit.job.reporting import bare_report
 from asynccommit.commit.job.setup import check_setup
 from asynccommit.commit.layout import TaskCommit
@@ -119,8 +120,13 @@ async def clean(run: UploadContext) -> None:
 
 
 async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
-    """Finish a commit as decided; without a decision, commit it."""
+    """Finish a commit as decided; without a decision, commit it.
+
+    Raises ``ForeignCommitError``.
+    """
     record = standing.record
+    if not standing.is_committed:
+        await _require_own(run)
     run.identity.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
     run.options = recorded_options(run, record)
     with UploadPlan.new(run.options) as plan:
@@ -147,10 +153,14 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
 
 
 async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortReport:
-    """Undo a commit that has begun. Raises ``CommittedError``."""
+    """Undo a commit that has begun.
+
+    Raises ``CommittedError``, ``ForeignCommitError``.
+    """
     if standing.is_committed:
         text = "it is committed and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
+    await _require_own(run)
     run.phase = Phase.CHANGING
     with UploadPlan.new(run.options) as plan:
         await _load(run, standing.record, plan)
@@ -166,6 +176,12 @@ async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortRep
         uploads=uploads,
         warnings=tuple(run.warnings),
     )
+
+
+async def _require_own(run: UploadContext) -> None:
+    """Refuse another user's commit that nobody has named."""
+    if not run.asked and run.pending.traits.user is not None:
+        await require_own(run, run.pending)
 
 
 async def undo(

@@ -55,6 +55,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         driver_lives: whether the driver is alive, if it is another process; without it no commit
             begins.
         on_settling: takes the progress of commits of other jobs that are settled before this one.
+        asked: whether ``resume_job`` and ``rollback_job`` are called for somebody who has named the
+            job. Otherwise they leave the commit of another user alone, as ``commit_job`` does.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         self.host = host
         self.driver_lives: Callable[[], bool] | None = None
         self.on_settling: OnProgress | None = None
+        self.asked = True
         self._counted = {} if counted is None else counted
         self._traffic = traffic
         self._open_store = open_store
@@ -122,7 +125,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
 
     def _of(self, run: RunT, layout: Layout) -> JobCommitter[RunT, StateT, PlanT]:
         """Return the committer of another job at the same destination."""
-        return self._kind_of_others(
+        other = self._kind_of_others(
             self.store,
             layout,
             self.options,
@@ -132,6 +135,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             open_store=self._open_store,
             pending=self._pending_of(run, layout),
         )
+        other.asked = False
+        return other
 
     @property
     @abstractmethod
@@ -247,9 +252,11 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             ValidationError: the destination is not as committed; there is no ``_SUCCESS``.
             CommitUnknownError: an answer was lost; nothing was cleaned.
             LeaseLostError: another process may have taken the commit over, or rolled it back.
+            ForeignCommitError: another user has begun this commit; nothing was done.
             CommitError: it failed after changes; it can be resumed or rolled back.
         """
         run = self._run(on_progress)
+        run.asked = False
         run.on_visible = on_visible
         if made_destination is not None:
             self._made_destination = made_destination
@@ -328,7 +335,10 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             return
         # Who asked for the commit has named the places outside.
         options = replace(self.options, allow_outside_destination=True)
-        undo = replace(self._run(), options=options, withdrawn=run.withdrawn)
+        trusted = run.identity.commit_id
+        undo = replace(
+            self._run(), options=options, withdrawn=run.withdrawn, asked=False, trusted=trusted
+        )
         say = partial(say_undone, run, error)
         await undo_half_way(run, error, lambda: self._roll_back(undo), say)
 
@@ -371,6 +381,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         the errors of ``commit_job``.
         """
         run = self._run(on_progress)
+        run.asked = self.asked
         async with self.publisher.working(run):
             run.result = report = await self._resume(run, force=force, adopt=adopt)
         return report if report.already else await report_ended(run, report)
@@ -396,6 +407,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         it is committed, ``CommitError``.
         """
         run = self._run(on_progress)
+        run.asked = self.asked
         with observed_job(run, "rollback"):
             run.result = await self._roll_back(run, force=force)
             return run.result

@@ -10,6 +10,7 @@ import orjson
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, job_command
 from asynccommit.commit.job.paths import above, outermost, within
+from asynccommit.commit.job.record_owner import not_ours
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import PreconditionError
@@ -98,6 +99,8 @@ def _refusal(other: OtherCommit) -> str:
     text = f"job {status.job_id} writes there and has not finished its commit to {layout.dest}"
     if status.unreadable:
         return f"{text}, and cannot finish it: {status.error}. To end it, {by_hand(layout)}"
+    if status.belongs_to:
+        return f"{text}; {not_ours(layout, status.belongs_to)}"
     forward, back = "resume", "abort"
     if status.state is State.COMMITTING:
         text += f". Wait for {status.owner}; if that process is dead, end the commit"

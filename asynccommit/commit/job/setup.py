@@ -10,6 +10,7 @@ from typing import NamedTuple
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, command, job_command
 from asynccommit.commit.job.modes import refuse_mode
+from asynccommit.commit.job.record_owner import not_ours
 from asynccommit.commit.job.success import keys_of, read_success
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
@@ -24,6 +25,7 @@ from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import JobStatus, State
 
 _NAMED = 5
+_OR_SET = "  or set asynccommit.on.unfinished to resume or rollback, and run this job again"
 
 
 class Unfinished(NamedTuple):
@@ -119,7 +121,8 @@ def _refusal(run: CommitContext, found: Sequence[Unfinished]) -> str:
         lines += _remedies(layout, status)
     if found[_NAMED:]:
         lines.append(f"  and {len(found) - _NAMED} more: {command('status', dest)}")
-    lines.append("  or set asynccommit.on.unfinished to resume or rollback, and run this job again")
+    if not any(status.belongs_to or status.unreadable for _, status in found):
+        lines.append(_OR_SET)
     return "\n".join(lines)
 
 
@@ -134,6 +137,8 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
     lines = [
         f"  job {status.job_id} ({status.state}), begun {began} by {status.owner or 'unknown'}"
     ]
+    if status.belongs_to:
+        return [*lines, f"    {not_ours(layout, status.belongs_to)}"]
     lines.append(f"    finish it: {job_command('resume', layout)}")
     if status.state not in (State.COMMITTED, State.ROLLING_BACK):
         lines.append(f"    or roll it back: {job_command('abort', layout, '--rollback')}")

@@ -135,6 +135,7 @@ async def _end(job: SourceJob, status: JobStatus, *, running: bool) -> None:
         await jobs.abort(job, running=running)
         return
     async with jobs.opened(job) as committer:
+        committer.asked = False
         try:
             await committer.rollback_job()
         except CommittedError:

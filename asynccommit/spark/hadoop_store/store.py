@@ -94,6 +94,7 @@ class HadoopStore:
             atomic_put=True,
             longest_path=_LONGEST,
             workers=_WORKERS,
+            user="" if facts.name.startswith(_CLUSTERS) else None,
             account=facts.name,
             unlimited=facts.name.startswith(_CLUSTERS),
             costs={"put": 6, "copy": 7, "mkdir_new": 3, "probe": 5},
@@ -181,8 +182,8 @@ class HadoopStore:
         """See ``QuotaStore.quotas``."""
         return quota_use(*await self._ask(HdfsRequest("quotas", path)))
 
-    async def mkdir(self, path: str) -> None:
-        await self._ask(HdfsRequest("mkdir", path, writes=True, group=True))
+    async def mkdir(self, path: str, *, private: bool = False) -> None:
+        await self._ask(HdfsRequest("mkdir", path, writes=True, group=True), private)
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         request = HdfsRequest("mkdir_new", path, writes=True, new=True, group=True)
@@ -237,12 +238,13 @@ class HadoopStore:
         return f"{path.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"
 
     def _info(self, path: str, facts: Sequence[Any]) -> Info:
-        _, kind, size, time, etag = facts
+        _, kind, size, time, etag, owner = facts
+        owner = None if self.traits.user is None else owner
         if kind == "d":
-            return Info(path, Kind.DIRECTORY, 0, f"{time:x}", time / 1000)
+            return Info(path, Kind.DIRECTORY, 0, f"{time:x}", time / 1000, owner=owner)
         if etag is None or not self._facts.etags:
             etag = f"{time:x}-{size:x}"
-        return Info(path, _KINDS[kind], size, etag, time / 1000)
+        return Info(path, _KINDS[kind], size, etag, time / 1000, owner=owner)
 
 
 def grouped(pairs: Sequence[Move]) -> _Groups:

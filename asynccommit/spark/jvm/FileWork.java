@@ -19,6 +19,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIsDirectoryException;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.io.IOUtils;
 
 /** The methods of a store, each one call to a filesystem or a few. */
@@ -56,7 +57,7 @@ final class FileWork {
     } else if ("delete".equals(name)) {
       return Boolean.valueOf(fs.delete(path, Boolean.TRUE.equals(call.get(3))));
     } else if ("mkdir".equals(name)) {
-      return mkdirs(path);
+      return Boolean.TRUE.equals(call.get(3)) ? makePrivate(path) : mkdirs(path);
     } else if ("mkdir_new".equals(name)) {
       return mkdirNew(path, path(call, 3));
     } else if ("try_rename".equals(name)) {
@@ -172,6 +173,7 @@ final class FileWork {
     facts.add(Long.valueOf(status.isDirectory() ? 0 : status.getLen()));
     facts.add(Long.valueOf(status.getModificationTime()));
     facts.add(status instanceof EtagSource ? ((EtagSource) status).getEtag() : null);
+    facts.add(status.getOwner());
     return facts;
   }
 
@@ -284,6 +286,15 @@ final class FileWork {
 
   private Object mkdirs(Path path) throws IOException {
     if (!fs.mkdirs(path)) {
+      throw new FileAlreadyExistsException(path + " cannot be made a directory");
+    }
+    return Boolean.TRUE;
+  }
+
+  /** Makes a directory that only its owner may enter, unless it exists. */
+  private Object makePrivate(Path path) throws IOException {
+    mkdirs(path.getParent());
+    if (!fs.mkdirs(path, new FsPermission((short) 0700))) {
       throw new FileAlreadyExistsException(path + " cannot be made a directory");
     }
     return Boolean.TRUE;

@@ -137,4 +137,4 @@ def _entry(entry: dict[str, Any]) -> Info:
         return Info(path, Kind.DIRECTORY, 0, etag, modified)
     size = int(entry.get("contentLength", 0))
     # A third of the time of Info(...), once for every file of a listing.
-    return _new(Info, (path, _FILE, size, etag, modified, 0, True, None, 0.0, 0))
+    return _new(Info, (path, _FILE, size, etag, modified, 0, True, None, 0.0, 0, None))

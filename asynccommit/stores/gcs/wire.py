@@ -183,7 +183,8 @@ def _entry(item: dict[str, Any]) -> Info:
     # A third of the time of Info(...), once for every file of a listing.
     seconds = parse_date(item.get("updated"))
     held = _held(item) if len(item) > len(_KNOWN) else 0.0
-    return _new(Info, ("/" + item["name"], _FILE, size, etag, seconds, 0, True, None, held, 0))
+    path = "/" + item["name"]
+    return _new(Info, (path, _FILE, size, etag, seconds, 0, True, None, held, 0, None))
 
 
 def _held(item: dict[str, Any]) -> float:

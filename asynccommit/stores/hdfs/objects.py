@@ -28,15 +28,17 @@ _AGAIN = (OutcomeUnknownError, ThrottledError, UnavailableError)
 _MARKS = 1000  # writes of unknown outcome that are remembered
 _PIECE = 8 << 20  # bytes of a copy in memory
 _DIRECTORY = 0o777
+_PRIVATE = 0o700
 _FILE = 0o666
 
 
 def info_of(path: str, status: Any) -> Info:
     """Return the facts of a ``FileStatus`` of hdfs-native."""
-    time = status.modification_time
+    time, owner = status.modification_time, status.owner
     if status.isdir:
-        return Info(path, Kind.DIRECTORY, 0, f"{time:x}", time / 1000)
-    return Info(path, Kind.FILE, status.length, f"{time:x}-{status.length:x}", time / 1000)
+        return Info(path, Kind.DIRECTORY, 0, f"{time:x}", time / 1000, owner=owner)
+    etag = f"{time:x}-{status.length:x}"
+    return Info(path, Kind.FILE, status.length, etag, time / 1000, owner=owner)
 
 
 class HdfsObjects:
@@ -65,6 +67,18 @@ class HdfsObjects:
     async def mkdirs(self, request: HdfsRequest, path: str, *, parents: bool = True) -> None:
         """Make a directory, unless it exists."""
         await self._client.ask(request, lambda c: c.mkdirs(path, self._directory, parents))
+
+    async def make_private(self, request: HdfsRequest, path: str) -> None:
+        """Make a directory that only its owner may enter, unless it exists."""
+
+        async def make() -> None:
+            await self._client.ask(request, lambda c: c.mkdirs(path, _PRIVATE, False))
+
+        try:
+            await make()
+        except NotFoundError:
+            await self.mkdirs(request, path.rpartition("/")[0] or "/")
+            await make()
 
     async def delete(self, request: HdfsRequest, path: str, *, recursive: bool = False) -> bool:
         """Delete ``path``; return whether there was anything."""

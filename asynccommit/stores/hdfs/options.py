@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asynccommit.errors import OptionError
+from asynccommit.runtime.users import own_name
 from asynccommit.stores.hdfs.hadoop import (
     PORT,
     PREFIXES,
@@ -83,6 +84,7 @@ class HdfsSettings:
         kerberos: arguments of hdfs-native about Kerberos.
         identity: values of the environment that tell who asks.
         group: whether the URL names several NameNodes.
+        user: the user as whom the NameNode sees this process, or ``""`` if only the NameNode knows.
         umask: the permissions that new files and directories lack.
         timeout: seconds in which the NameNode must answer.
         workers: requests in flight.
@@ -95,6 +97,7 @@ class HdfsSettings:
     kerberos: Mapping[str, str] = field(repr=False)
     identity: tuple[str, ...] = field(repr=False)
     group: bool
+    user: str
     umask: int
     timeout: float
     workers: int
@@ -129,6 +132,7 @@ def read_settings(
         kerberos=_kerberos(named),
         identity=tuple(environ.get(name, "") for name in _IDENTITY),
         group=fewest > 1 and ":" not in address.authority,
+        user=_user(conf, environ),
         umask=umask_of(conf),
         timeout=number(named, "timeout", "a number of seconds") or _TIMEOUT,
         workers=count(named, "max_concurrency", _MOST) or _WORKERS,
@@ -148,6 +152,18 @@ def _url(address: Address, conf: Mapping[str, str]) -> str | None:
     if address.scheme == "hdfs" and ":" not in host and not is_name_service(conf, host):
         host = f"{host}:{PORT}"
     return f"{address.scheme}://{host}"
+
+
+def _user(conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Return the name that this process gives itself.
+
+    Kerberos has rules on the NameNode that make a name of a principal.
+    """
+    if proxied := environ.get("HADOOP_PROXY_USER"):
+        return proxied
+    if conf.get("hadoop.security.authentication", "simple").strip().lower() != "simple":
+        return ""
+    return environ.get("HADOOP_USER_NAME") or own_name()
 
 
 def _kerberos(named: Mapping[str, Any]) -> dict[str, str]:

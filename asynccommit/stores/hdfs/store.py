@@ -78,6 +78,7 @@ class HdfsStore:
             weak_etags=True,
             zones=True,
             nested_zones=True,
+            user=settings.user,
             bulk_rename=BATCH,
             conditional_rename=False,
             put_tokens=True,
@@ -168,8 +169,9 @@ class HdfsStore:
         named = found.file_count + found.directory_count
         return quota_use(found.quota, named, found.space_quota, found.space_consumed)
 
-    async def mkdir(self, path: str) -> None:
-        await self._files.mkdirs(HdfsRequest("mkdir", path, writes=True), path)
+    async def mkdir(self, path: str, *, private: bool = False) -> None:
+        request = HdfsRequest("mkdir", path, writes=True)
+        await (self._files.make_private if private else self._files.mkdirs)(request, path)
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         request = HdfsRequest("mkdir_new", path, writes=True, new=True)

@@ -39,6 +39,7 @@ from asynccommit.stores.modes import MODES, create, make_directories, make_direc
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
 # Filesystems that have nothing to do for a directory say so.
 _NO_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
+_PRIVATE = 0o700
 _RACES = 10  # how often a directory is made again that somebody removes at once
 
 _serial = count()
@@ -114,17 +115,19 @@ def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, l
 def _info(path: str, stat: os.stat_result) -> Info:
     """Return the facts about ``path``."""
     if S_ISREG(stat.st_mode):
-        size, etag = stat.st_size, moves.etag_of(stat)
+        size, time, owner = stat.st_size, stat.st_mtime, stat.st_uid
         # Half the time of Info(...), once for every file of a listing.
-        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0, 0))
+        facts = (path, _FILE, size, moves.etag_of(stat), time, stat.st_dev, True, None, 0.0, 0)
+        return _new(Info, (*facts, owner))
     if S_ISDIR(stat.st_mode):
         place = place_of(path)
         # Nothing is ever taken out of one that is append-only: no rollback either.
         writable = os.access(path, os.W_OK | os.X_OK) and place.fixed != APPEND_ONLY
         held, volume = inf if place.fixed else 0.0, place.volume(stat.st_dev)
-        found = (path, Kind.DIRECTORY, 0, None, stat.st_mtime, volume, writable, None, held, 0)
+        time, owner = stat.st_mtime, stat.st_uid
+        found = (path, Kind.DIRECTORY, 0, None, time, volume, writable, None, held, 0, owner)
         return _new(Info, found)
-    return Info(path, Kind.OTHER, 0, None, stat.st_mtime, stat.st_dev)
+    return Info(path, Kind.OTHER, 0, None, stat.st_mtime, stat.st_dev, owner=stat.st_uid)
 
 
 def _open(path: str, op: str) -> IO[bytes]:
@@ -210,6 +213,12 @@ def mkdir(path: str, mode: int = MODES.directory) -> None:
                 raise
             text = "a parent directory is a symbolic link to itself"
             raise PreconditionError("mkdir", path, text) from error
+
+
+def mkdir_private(path: str, mode: int = MODES.directory) -> None:
+    """Make a private directory. See ``OwnedStore.mkdir``."""
+    mkdir(path.rpartition("/")[0] or "/", mode)
+    mkdir(path, _PRIVATE)
 
 
 def mkdir_new(path: str, mode: int = MODES.directory) -> None:

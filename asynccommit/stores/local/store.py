@@ -72,7 +72,7 @@ class LocalStore:
     ) -> None:
         del address  # one disk
         self._modes = modes_of(options or {})
-        self.traits = replace(self.traits, modes=self._modes)
+        self.traits = replace(self.traits, modes=self._modes, user=os.geteuid())
         self._quick = Lanes("asynccommit-quick")
         self._slow = Lanes("asynccommit-slow", gather=False)
         self._names: OrderedDict[str, _Names] = OrderedDict()
@@ -140,8 +140,9 @@ class LocalStore:
     async def probe(self, path: str, place: str) -> None:
         await _ask(self._quick, "rename", probes.probe, path, place)
 
-    async def mkdir(self, path: str) -> None:
-        await _ask(self._quick, "mkdir", files.mkdir, path, self._modes.directory)
+    async def mkdir(self, path: str, *, private: bool = False) -> None:
+        make = files.mkdir_private if private else files.mkdir
+        await _ask(self._quick, "mkdir", make, path, self._modes.directory)
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         await _ask(self._quick, "mkdir_new", files.mkdir_new, path, self._modes.directory)

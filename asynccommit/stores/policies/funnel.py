@@ -280,9 +280,10 @@ class Wrapped:
         options = {"replace": replace, "etag": etag, "token": token}
         await self._call(Op("rename", (source, dest), True, False, options))
 
-    async def mkdir(self, path: str) -> None:
-        """See ``Store.mkdir``."""
-        await self._call(Op("mkdir", (path,), True, True))
+    async def mkdir(self, path: str, *, private: bool = False) -> None:
+        """See ``OwnedStore.mkdir``."""
+        options = {"private": True} if private else _NONE
+        await self._call(Op("mkdir", (path,), True, True, options))
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         """See ``DirectoryStore.mkdir_new``."""

@@ -185,7 +185,8 @@ def _entry(found: dict[str, str | None], decode: Callable[[str], str], space: st
     modified = parse_date(found.get(f"{space}LastModified") or "")
     etag = bare_etag(found.get(f"{space}ETag") or "")
     # A third of the time of Info(...), once for every file of a listing.
-    return _new(Info, ("/" + decode(key), _FILE, int(size), etag, modified, 0, True, None, 0.0, 0))
+    path = "/" + decode(key)
+    return _new(Info, (path, _FILE, int(size), etag, modified, 0, True, None, 0.0, 0, None))
 
 
 def _seen(info: Info) -> Info:

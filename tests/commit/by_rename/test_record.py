@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.record import KEPT, recorded_options
 from asynccommit.commit.by_rename.status import read_state
+from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,
@@ -22,10 +26,15 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import CommitRecord, decode_record
 from asynccommit.options.job import Mode, OnUnfinished, Options
-from asynccommit.stores.policies.funnel import Call, Op, Policy
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.modes import UMASK
+from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.stores.tree import is_there
-from tests.support.commits import OTHER, At, Dies, Site, changes, own, run_of
-from tests.support.faults import Fault, Faults
+from asynccommit.stores.urls import parse_url
+from tests.support.commits import JOB, OTHER, At, Dies, Site, changes, own, run_of
+from tests.support.faults import Fault, Faults, apart
+from tests.support.jobs import run_task
 
 FILES = {"day=1/a": "1", "day=2/b": "2"}
 OLD = {"/table/day=1/old": "o", "/table/loose": "l", "/table/_SUCCESS": ""}
@@ -35,6 +44,24 @@ async def record_of(site: Site, **options: Any) -> CommitRecord:
     """Return the record that a commit has written."""
     job = await site.cut(FILES, Dies("rename", "/tasks/"), **options)
     return decode_record(await site.job().store.get(job.layout.record, 1 << 20), "record")
+
+
+async def test_the_directory_of_a_commit_is_private(tmp_path: Path) -> None:
+    """Nobody else enters it, whatever permissions other directories get."""
+    table, dies = tmp_path / "t", Dies("rename", "/tasks/")
+    store = LocalStore(None, {UMASK: "000"})
+    layout = Layout(parse_url(str(table)), JOB)
+    job = ManifestCommitter(Wrapped(store, *apart([dies])), layout, Options(), this_host())
+    await job.setup_job()
+    await run_task(job, 0, {"day=1/a": "1"})
+    with suppress(BaseException):
+        await job.commit_job()
+    await store.aclose()
+    made = table / "_temporary" / JOB / "00"
+
+    assert dies.dead
+    assert made.stat().st_mode & 0o777 == 0o777
+    assert [path.stat().st_mode & 0o777 for path in made.glob("commit-epoch-*")] == [0o700]
 
 
 async def test_what_the_record_says(site: Site) -> None:

@@ -156,8 +156,8 @@ async def test_a_file_that_came_after_preflight_is_not_replaced(tmp_path: Path) 
     job = await hundred(dest)
     real = job.store.mkdir
 
-    async def intrude(path: str) -> None:
-        await real(path)
+    async def intrude(path: str, **options: bool) -> None:
+        await real(path, **options)
         if path.endswith("/d3"):
             await asyncio.to_thread(write, dest, {"d3/f33": "stranger"})
 

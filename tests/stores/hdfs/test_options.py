@@ -50,6 +50,21 @@ def test_url_names_the_namenodes(url: str, expected: str) -> None:
     assert settings(url, HA).url == expected
 
 
+@pytest.mark.parametrize(
+    "environ, options, user",
+    [
+        ({"HADOOP_USER_NAME": "alice"}, {}, "alice"),
+        ({"HADOOP_USER_NAME": "alice", "HADOOP_PROXY_USER": "bob"}, {}, "bob"),
+        ({"HADOOP_USER_NAME": "alice"}, {"hadoop.security.authentication": "kerberos"}, ""),
+    ],
+)
+def test_user_as_the_namenode_knows_it(
+    environ: dict[str, str], options: dict[str, str], user: str
+) -> None:
+    """The environment names the user, but for Kerberos, whose names the NameNode makes."""
+    assert settings("hdfs://nn/t", options, environ).user == user
+
+
 def test_url_without_a_host_needs_the_default(tmp_path: Path) -> None:
     """``hdfs:///t`` means ``fs.defaultFS``, if that is of the same scheme."""
     write_site(tmp_path, "core-site.xml", {"fs.defaultFS": "hdfs://ns"})

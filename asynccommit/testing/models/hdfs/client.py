@@ -39,13 +39,17 @@ class SimHdfsClient(Sender):
     Args:
         namenode: the NameNode.
         settings: see ``Sender``.
+        user: the user of the process.
     """
 
     options = HdfsWriteOptions
 
-    def __init__(self, namenode: HdfsNameNode, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, namenode: HdfsNameNode, settings: Mapping[str, Any], user: str = "alice"
+    ) -> None:
         super().__init__(settings, _rejected)
         self._namenode = namenode
+        self._user = user
 
     async def ask(self, request: HdfsRequest, call: Callable[[Any], T]) -> T:
         """See ``HdfsClient.ask``."""
@@ -56,6 +60,7 @@ class SimHdfsClient(Sender):
         asked = Asked(request.op, request.path, request.writes, request.new, aside)
 
         def apply() -> tuple[T | None, Exception | None]:
+            self._namenode.user = self._user
             try:
                 return call(self._namenode), None
             except Exception as error:
@@ -101,14 +106,19 @@ class MortalHdfsClient(MortalSender, SimHdfsClient):
         namenode: the NameNode.
         settings: see ``Sender``.
         process: process that sends the requests.
+        user: its user.
     """
 
     _writes = WRITES
 
     def __init__(
-        self, namenode: HdfsNameNode, settings: Mapping[str, Any], process: Process
+        self,
+        namenode: HdfsNameNode,
+        settings: Mapping[str, Any],
+        process: Process,
+        user: str = "alice",
     ) -> None:
-        super().__init__(namenode, settings)
+        super().__init__(namenode, settings, user)
         self._process = process
 
 

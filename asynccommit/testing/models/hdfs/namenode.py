@@ -36,6 +36,7 @@ class HdfsNode:
         children: entries of a directory; ``None`` for a file.
         zone: an encryption zone begins here.
         quota: maximum number of names in this directory, itself included.
+        owner: the user who has made it.
     """
 
     number: int
@@ -44,6 +45,7 @@ class HdfsNode:
     children: dict[str, HdfsNode] | None = None
     zone: bool = False
     quota: int | None = None
+    owner: str = ""
 
     @property
     def size(self) -> int:
@@ -58,6 +60,7 @@ class HdfsStatus(NamedTuple):
     isdir: bool
     length: int
     modification_time: int
+    owner: str
 
 
 class HdfsSummary(NamedTuple):
@@ -122,11 +125,15 @@ class HdfsNameNode:
 
     Args:
         now: seconds since the epoch. No two changes have the same millisecond.
+
+    Attributes:
+        user: the user who asks now.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._number = self._last = 0
+        self.user = "alice"
         self.root = HdfsNode(0, 0, children={})
 
     # --- reads ---------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ class HdfsNameNode:
         if name in children and not options.overwrite:
             raise FileExistsError(f"{path} for client already exists")
         self._charge(path, int(name not in children))
-        node = children[name] = HdfsNode(self._next(), self._tick())
+        node = children[name] = HdfsNode(self._next(), self._tick(), owner=self.user)
         return HdfsWriter(node, self._tick)
 
     def mkdirs(self, path: str, permission: int, create_parent: bool) -> None:
@@ -184,7 +191,9 @@ class HdfsNameNode:
                     raise FileNotFoundError(f"Parent directory doesn't exist: {so_far}")
                 _check_name(so_far, name)
                 self._charge(so_far, 1)
-                at.children[name] = HdfsNode(self._next(), self._tick(), children={})
+                at.children[name] = HdfsNode(
+                    self._next(), self._tick(), children={}, owner=self.user
+                )
             at = at.children[name]
         if at.children is None:
             raise FileExistsError(f"Path is not a directory: {path}")
@@ -314,7 +323,7 @@ class HdfsNameNode:
 
 def _status(path: str, node: HdfsNode) -> HdfsStatus:
     is_dir = node.children is not None
-    return HdfsStatus(path, is_dir, 0 if is_dir else node.size, node.time)
+    return HdfsStatus(path, is_dir, 0 if is_dir else node.size, node.time, node.owner)
 
 
 def _below(node: HdfsNode) -> Iterator[HdfsNode]:

@@ -10,6 +10,8 @@ from asynccommit.testing.models.hdfs.client import SimHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsWriteOptions
 from tests.support.contract import RULES, Rule, name_of
 
+ALICE = {"HADOOP_USER_NAME": "alice"}
+
 
 def namenode() -> HdfsNameNode:
     """Return an empty one, at a fixed time."""
@@ -19,7 +21,7 @@ def namenode() -> HdfsNameNode:
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 async def test_contract(rule: Rule) -> None:
     """The store that users have keeps the rule on the model."""
-    store = HdfsStore(parse_url("hdfs://sim"), environ={}, client=SimHdfsClient(namenode(), {}))
+    store = HdfsStore(parse_url("hdfs://sim"), environ=ALICE, client=SimHdfsClient(namenode(), {}))
     await store.mkdir("/root")
     await rule(store, "/root")
 
