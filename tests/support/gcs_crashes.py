@@ -14,7 +14,7 @@ from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.emulators.gcs.wire import GcsResponse
-from asynccommit.testing.models.crashes import LINGERS, Crashed, Once, Process, When
+from asynccommit.testing.models.crashes import LINGERS, Crashed, InFlight, Process, When
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
@@ -138,12 +138,12 @@ class MortalTransport(InProcess):
         when = await self._process.before(call.writes, what)
         if when is not None:
             self._die(when, apply)
-        effect = Once(apply)
+        effect = InFlight(apply)
         try:
             return await super().exchange(call, effect)
         except asyncio.CancelledError:
             if call.writes:
-                self.later(LINGERS, effect)
+                self.later(LINGERS, effect.linger)
             raise
         finally:
             await self._process.after()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
-from asynccommit.testing.models.fault_rules import Effect, FaultDecision
+from asynccommit.testing.models.fault_rules import FaultDecision, take_effect
 
 A = TypeVar("A")
 
@@ -27,11 +27,8 @@ class Storm(Generic[A]):
         later(self._decision.before, partial(self._act, end))
 
     def _act(self, end: Callable[[A | None], None]) -> None:
-        decision, answer = self._decision, None
-        if decision.effect is Effect.NOW:
-            answer = self._perform()
-        elif decision.effect is Effect.LATE:
-            later(decision.late, self._perform)
+        decision = self._decision
+        answer = take_effect(decision, self._perform, later)
         later(decision.after, partial(end, answer))
 
 

@@ -223,12 +223,12 @@ class MortalSender(Sender):
             self._die(when, apply)
         if writes:
             check_grant()  # as the clients of real services do, just before they send
-        effect = Once(apply)
+        effect = InFlight(apply)
         try:
             return await super()._ask(asked, op, path, effect)
         except asyncio.CancelledError:
             if writes:
-                self.later(LINGERS, partial(caught, effect))
+                self.later(LINGERS, partial(caught, effect.linger))
             raise
         finally:
             await self._process.after()
@@ -258,18 +258,26 @@ class MortalStore(MortalSender, SimStore):
         self._process = process
 
 
-class Once:
-    """The effect of a request, which happens once however often it is called."""
+class InFlight:
+    """The effect of a request, which one that is cancelled in flight has once."""
 
-    __slots__ = ("_apply", "_done")
+    __slots__ = ("_apply", "_begun", "_over")
 
     def __init__(self, apply: Callable[[], Any]) -> None:
         self._apply = apply
-        self._done = False
+        self._begun = False
+        self._over = False
 
     def __call__(self) -> Any:
-        """Apply the effect and return its result; ``None`` if already applied."""
-        if self._done:
+        """Apply the effect and return its result; ``None`` if it has lingered."""
+        if self._over:
             return None
-        self._done = True
+        self._begun = True
+        return self._apply()
+
+    def linger(self) -> Any:
+        """Apply the effect of a cancelled request, unless that has happened."""
+        if self._begun:
+            return None
+        self._over = True
         return self._apply()

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from asynccommit.errors import OptionError
 from asynccommit.testing.models.adls.refusals import CODES, Refusal, refusal
@@ -28,13 +28,17 @@ from asynccommit.testing.models.latency import (
 )
 from asynccommit.testing.models.settings import SettingsFields
 
+A = TypeVar("A")
+
 BEFORE = "before"
 AFTER = "after"
 CUT_BEFORE = "cut_before"
 CUT = "cut"
 LATE = "late"
 SLOW = "slow"
-KINDS = (BEFORE, AFTER, CUT_BEFORE, CUT, LATE, SLOW)
+TWICE = "twice"
+AGAIN = "again"
+KINDS = (BEFORE, AFTER, CUT_BEFORE, CUT, LATE, SLOW, TWICE, AGAIN)
 
 OPS = (
     *("create", "mkdir", "append", "flush", "rename", "delete", "head", "read", "list"),
@@ -79,6 +83,8 @@ class Effect(Enum):
     NOW = "now"
     NEVER = "never"
     LATE = "late"
+    TWICE = "twice"  # now, and at once again: the second response counts
+    AGAIN = "again"  # now, and later again: the first response counts
 
 
 class Reply(Enum):
@@ -100,7 +106,8 @@ class FaultDecision(NamedTuple):
     Attributes:
         before: seconds to wait first.
         effect: whether the request then takes effect.
-        late: further seconds until a ``LATE`` effect; the response does not wait for it.
+        late: further seconds until a ``LATE`` effect, or the second of ``AGAIN``; the response
+            does not wait for it.
         after: seconds from the effect to the response.
         reply: kind of response.
         refusal: the response for ``Reply.REFUSAL``.
@@ -128,7 +135,8 @@ class Fault:
         kind: ``before``: responds with ``code`` and has no effect; ``after``: takes effect and
             responds with ``code``; ``cut_before``, ``cut``: the connection is cut before or after
             the effect; ``late``: the effect comes ``delay`` after the reply; ``slow``: ``delay``
-            more latency.
+            more latency; ``twice``: takes effect twice, with the second response; ``again``: takes
+            effect, responds, and takes effect once more after ``delay``.
         op: an operation of the dialect, or ``*``.
         path: regular expression, searched for in the path.
         probability: probability for each matching request that is due.
@@ -370,6 +378,11 @@ class FaultInjector:
         if fault.kind in (CUT, CUT_BEFORE):
             effect = Effect.NOW if fault.kind == CUT else Effect.NEVER
             return FaultDecision(before, effect, after=after, reply=Reply.CUT, kind=fault.kind)
+        if fault.kind == TWICE:
+            return FaultDecision(before, Effect.TWICE, after=after, kind=TWICE)
+        if fault.kind == AGAIN:
+            late = (fault.delay or _SECOND).draw(self._rng)
+            return FaultDecision(before, Effect.AGAIN, late, after, kind=AGAIN)
         dialect = self.dialect
         code = fault.code or (dialect.busy if fault.kind == BEFORE else dialect.timed_out)
         no = dialect.refuse(code, fault.message, retry_after(fault.retry_after))
@@ -387,6 +400,27 @@ class FaultInjector:
             "struck": dict(self.struck),
             "climate": {**self._climate.to_json(), "faults": rules},
         }
+
+
+def take_effect(
+    decision: FaultDecision,
+    perform: Callable[[], A],
+    later: Callable[[float, Callable[[], object]], None],
+) -> A | None:
+    """Execute a request when, and as often as, its decision says.
+
+    Returns the true response; ``None`` if there is none yet, or never.
+    """
+    if decision.effect is Effect.LATE:
+        later(decision.late, perform)
+    if decision.effect in (Effect.LATE, Effect.NEVER):
+        return None
+    answer = perform()
+    if decision.effect is Effect.TWICE:
+        answer = perform()
+    elif decision.effect is Effect.AGAIN:
+        later(decision.late, perform)
+    return answer
 
 
 class _Rule:

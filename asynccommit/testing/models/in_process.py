@@ -11,10 +11,10 @@ from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError, 
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.fault_rules import (
     CLEAR,
-    Effect,
     FaultDecision,
     FaultInjector,
     Reply,
+    take_effect,
 )
 from asynccommit.testing.models.virtual_loop import pause
 
@@ -69,11 +69,7 @@ class LateEffects:
         Returns the response, or ``None`` for the refusal of the fault. Raises ``LostError`` if no
         response comes.
         """
-        answer: T | None = None
-        if decision.effect is Effect.NOW:
-            answer = apply()
-        elif decision.effect is Effect.LATE:
-            self.later(decision.late, apply)
+        answer = take_effect(decision, apply, self.later)
         if decision.after:
             await pause(decision.after)
         if decision.reply is Reply.NEVER and self._patience:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from asynccommit.testing.models.fault_rules import (
     FaultDecision,
     FaultInjector,
     Reply,
+    take_effect,
 )
 from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 from tests.testing.models.adls.model import Clock
@@ -60,6 +62,8 @@ def test_calm_is_nothing() -> None:
         ("cut", Effect.NOW, Reply.CUT, ""),
         ("late", Effect.LATE, Reply.CUT, "OperationTimedOut"),
         ("slow", Effect.NOW, Reply.TRUE, ""),
+        ("twice", Effect.TWICE, Reply.TRUE, ""),
+        ("again", Effect.AGAIN, Reply.TRUE, ""),
     ],
 )
 def test_each_kind(kind: str, effect: Effect, reply: Reply, code: str) -> None:
@@ -68,8 +72,38 @@ def test_each_kind(kind: str, effect: Effect, reply: Reply, code: str) -> None:
 
     assert (decision.kind, decision.effect, decision.reply) == (kind, effect, reply)
     assert (decision.refusal.code if decision.refusal else "") == code
-    assert decision.late == (1.0 if kind == "late" else 0.0)
+    assert decision.late == (1.0 if kind in ("late", "again") else 0.0)
     assert decision.after == (1.0 if kind == "slow" else 0.0)
+
+
+@pytest.mark.parametrize(
+    "kind, now, at_last, answer",
+    [
+        ("slow", 1, 1, 1),
+        ("late", 0, 1, None),
+        ("before", 0, 0, None),
+        ("twice", 2, 2, 2),
+        ("again", 1, 2, 1),
+    ],
+)
+def test_how_often_a_request_is_executed(
+    kind: str, now: int, at_last: int, answer: int | None
+) -> None:
+    """The response is that of the execution which the client waits for."""
+    done: list[str] = []
+    held: list[Callable[[], object]] = []
+
+    def perform() -> int:
+        done.append("again" if done else "first")
+        return len(done)
+
+    decision = weather(Fault(kind)).decide("append", "f")
+    told = take_effect(decision, perform, lambda _, act: held.append(act))
+    assert (told, len(done)) == (answer, now)
+
+    for act in held:
+        act()
+    assert len(done) == at_last
 
 
 @pytest.mark.parametrize("reply", REPLIES)

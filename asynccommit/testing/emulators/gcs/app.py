@@ -23,7 +23,7 @@ from asynccommit.testing.emulators.gcs.weather import refused
 from asynccommit.testing.emulators.gcs.wire import XML, GcsResponse, error_answer
 from asynccommit.testing.emulators.gcs.xml_api import RESERVED, XmlApi
 from asynccommit.testing.emulators.gcs.xml_wire import error_document
-from asynccommit.testing.models.fault_rules import Effect, Reply
+from asynccommit.testing.models.fault_rules import Reply, take_effect
 from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
 
 _PREDEFINED = frozenset(("destinationPredefinedAcl", "predefinedAcl"))
@@ -152,10 +152,7 @@ class GcsApp:
         call, decision = inner.call, inner.decision
         if call is None:
             return inner.answer or refused(decision)
-        if decision.effect is Effect.NOW:
-            answer = self.perform(call)
-            if decision.reply is Reply.TRUE:
-                return answer
-        elif decision.effect is Effect.LATE and inner.later is not None:
-            inner.later(decision.late, partial(self.perform, call))
-        return refused(decision)
+        answer = take_effect(decision, partial(self.perform, call), inner.later)
+        if answer is None or decision.reply is not Reply.TRUE:
+            return refused(decision)
+        return answer

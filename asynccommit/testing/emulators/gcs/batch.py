@@ -18,6 +18,7 @@ from asynccommit.testing.emulators.gcs.multipart import (
     split,
 )
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer, status_line
+from asynccommit.testing.emulators.storms import later
 from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
@@ -46,7 +47,7 @@ class Inner:
         self.call = call
         self.answer = answer
         self.decision: FaultDecision = CLEAR
-        self.later: Callable[[float, Callable[[], object]], None] | None = None
+        self.later: Callable[[float, Callable[[], object]], None] = later
 
 
 def read_batch(call: GcsCall, read: Read) -> None:

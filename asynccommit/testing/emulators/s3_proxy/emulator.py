@@ -143,9 +143,11 @@ class S3Proxy(Serving):
         try:
             await _wait(decision.before)
             answer = None
-            if decision.effect is Effect.NOW:
+            if decision.effect in (Effect.NOW, Effect.TWICE, Effect.AGAIN):
                 answer = await self._forward(op, request)
-            elif decision.effect is Effect.LATE:
+            if decision.effect is Effect.TWICE:
+                answer = await self._forward(op, request)
+            elif decision.effect in (Effect.LATE, Effect.AGAIN):
                 self._begin(self._later(decision.late, op, request))
             await _wait(decision.after)
             self._end(request, connection, decision, answer)

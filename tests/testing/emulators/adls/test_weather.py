@@ -54,6 +54,31 @@ async def test_answered_500_after_the_effect(wire: WireClient) -> None:
     assert await wire.names() == ["b"]
 
 
+@pytest.mark.parametrize("kind, status", [("twice", 404), ("again", 201)])
+async def test_request_is_executed_twice(wire: WireClient, kind: str, status: int) -> None:
+    """The response is that of the second execution, or of the first if the second comes later."""
+    await wire.make("a")
+    wire.emulator.weather.add(Fault(kind, op="rename", times=1, delay=Latency(first=0.0)))
+
+    answer = await wire.rename("a", "b")
+
+    assert answer.status == status
+    assert await wire.names() == ["b"]
+
+
+async def test_second_execution_comes_later(wire: WireClient) -> None:
+    """What the client has moved meanwhile is there again."""
+    delay = Latency(first=0.05)
+    wire.emulator.weather.add(Fault("again", op="create", times=1, delay=delay))
+    await wire.make("a")
+    await wire.rename("a", "b")
+    at_once = await wire.names()
+    await asyncio.sleep(0.1)
+
+    assert at_once == ["b"]
+    assert await wire.names() == ["a", "b"]
+
+
 @pytest.mark.parametrize("kind, left", [("cut", ["b"]), ("cut_before", ["a"])])
 async def test_connection_is_cut(wire: WireClient, kind: str, left: list[str]) -> None:
     """Without an answer: after the effect, or before it."""

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, LATE, SLOW, Fault
+from asynccommit.testing.models.fault_rules import (
+    AFTER,
+    AGAIN,
+    BEFORE,
+    CUT,
+    CUT_BEFORE,
+    LATE,
+    SLOW,
+    TWICE,
+    Fault,
+)
 from asynccommit.testing.models.latency import Latency
 from tests.testing.emulators.gcs.client import Answer, GcsClient, parts_of, segment
 
@@ -182,6 +192,18 @@ async def test_part_that_is_late(gcs: GcsClient) -> None:
 
     assert [status for status, _ in answers] == [503, 204]
     assert at_once == ["a"]
+    assert await gcs.names() == []
+
+
+@pytest.mark.parametrize("kind, status", [(TWICE, 404), (AGAIN, 204)])
+async def test_part_is_executed_twice(gcs: GcsClient, kind: str, status: int) -> None:
+    """The answer in the batch is that of the second execution, or of the first."""
+    for name in ("a", "b"):
+        await gcs.make(name)
+    gcs.emulator.weather.add(Fault(kind, op="delete", path="data/a$", delay=Latency(first=0.0)))
+    answers = await gcs.batch([_delete("a"), _delete("b")])
+
+    assert [answer for answer, _ in answers] == [status, 204]
     assert await gcs.names() == []
 
 

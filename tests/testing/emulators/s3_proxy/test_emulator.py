@@ -269,6 +269,24 @@ async def test_effect_comes_late(client: Raw, proxy: S3Proxy, behind: Behind, re
     assert behind.came == [COMPLETE]
 
 
+@pytest.mark.parametrize("kind", ["twice", "again"])
+async def test_request_goes_on_twice(
+    client: Raw, proxy: S3Proxy, behind: Behind, kind: str
+) -> None:
+    """One after the other before the response, or the second one later."""
+    delay = Latency.from_json({"seconds": 0.1})
+    proxy.weather.add(Fault(kind, op="complete_upload", times=1, delay=delay))
+    reply = await client.talk(COMPLETE)
+    at_first = list(behind.came)
+    while len(behind.came) < 2:
+        behind.changed.clear()
+        await behind.changed.wait()
+
+    assert reply.status == 200
+    assert at_first == [COMPLETE] * (2 if kind == "twice" else 1)
+    assert behind.came == [COMPLETE] * 2
+
+
 async def test_what_is_late_dies_with_the_proxy(behind: Behind) -> None:
     """A proxy that has stopped sends nothing on any more."""
     async with S3Proxy(behind.url) as proxy, Raw(proxy) as client:
