@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import cast
 
 from asynccommit.commit.layout import Layout
-from asynccommit.errors import NotFoundError, StoreError
+from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.stores.base import DraftingStore, Info, Store
+
+_MOVES = 3  # how often a draft is put in place whose etag changes
 
 
 async def draft(store: Store, layout: Layout, data: bytes) -> Info | None:
@@ -55,16 +57,34 @@ async def put_drafted(
 
     Raises as ``Store.put``.
     """
-    if ahead is None:
-        return await store.put(path, data, overwrite=False)
-    try:
-        await store.rename(ahead.path, path, etag=ahead.etag)
-    except StoreError as error:
-        await discard(store, ahead)
-        if isinstance(error, NotFoundError):
-            await _remove_made(store, layout)
-        raise
-    return ahead._replace(path=path)
+    for _ in range(_MOVES):
+        if ahead is None:
+            break
+        try:
+            await store.rename(ahead.path, path, etag=ahead.etag)
+            return ahead._replace(path=path)
+        except PreconditionError:
+            ahead = await _found_again(store, ahead)
+        except StoreError as error:
+            await discard(store, ahead)
+            if isinstance(error, NotFoundError):
+                await _remove_made(store, layout)
+            raise
+    await discard(store, ahead)
+    return await store.put(path, data, overwrite=False)
+
+
+async def _found_again(store: Store, ahead: Info) -> Info | None:
+    """Return a draft with its present etag, which a second append has changed.
+
+    Returns ``None`` if it must be written anew.
+    """
+    with suppress(StoreError):
+        found = await store.head(ahead.path)
+        if found.size == ahead.size:
+            return found
+    await discard(store, ahead)
+    return None
 
 
 async def _remove_made(store: Store, layout: Layout) -> None:

@@ -3,6 +3,9 @@
 What is written goes to a temporary file beside its place and is moved. Its name is new for every
 attempt, so a late request only affects a file that is not moved any more. If the response to the
 move is lost, the temporary file is deleted, so that the move cannot happen late.
+
+Something on the way may send a request twice. So the file is created only if it is not there, and
+if a second append has changed its etag, it is moved under the new one.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from asynccommit.stores.http.base import Response
 from asynccommit.stores.http.client import SMALL
 
 _FENCES = 5  # how often it is asked what became of a file
+_MOVES = 3  # how often a file is moved whose etag changes
 PIECE = 8 << 20  # bytes of one append, and of what a copy holds in memory
 _LARGE = 1 << 20  # bytes whose checksum would keep the event loop for a millisecond
 
@@ -96,6 +100,11 @@ class AdlsObjects:
         self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None
     ) -> None:
         """Rename ``source`` to ``dest``, both percent-encoded."""
+        self._need_moved(request, await self._ask_move(request, source, dest, etag, token))
+
+    async def _ask_move(
+        self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None
+    ) -> Response:
         client = self._client
         headers = {"x-ms-rename-source": f"{client.source}{source}{client.tail}"}
         if request.new:
@@ -104,9 +113,11 @@ class AdlsObjects:
             headers["x-ms-source-if-match"] = f'"{bare_etag(etag)}"'
         if token is not None:
             headers["x-ms-client-transaction-id"] = token
-        answer = await client.ask(request, "PUT", client.container + dest, _RENAME, headers)
+        return await client.ask(request, "PUT", client.container + dest, _RENAME, headers)
+
+    def _need_moved(self, request: AdlsRequest, answer: Response) -> None:
         if answer.status != 201:
-            client.need(request, answer)
+            self._client.need(request, answer)
         if "x-ms-continuation" in answer.headers:  # never seen where there are directories
             detail = f"only partly renamed{f' (to {request.dest})' if request.dest else ''}"
             raise OutcomeUnknownError(request.op, request.path, detail)
@@ -126,29 +137,75 @@ class AdlsObjects:
             pieces: the content.
             token: marks the move.
         """
-        encoded = self._client.encode(request, dest)
+        self._client.encode(request, dest)  # for its checks
         folder = dest.rpartition("/")[0]
         await self._need_directory(request._replace(writes=False, new=False), folder)
         aside = request._replace(writes=False, new=False, aside=True)
         temp = encode(f"{_beside(folder, new=request.new)}/{TEMPORARY_FILE}{self._new_id()}.tmp")
         try:
             info = await self._write(aside, temp, pieces)
-        except StoreError:
-            await self._discard(aside, temp)
+            info = await self._put_in_place(request, temp, dest, info, token)
+        except OutcomeUnknownError:
             raise
-        try:
-            await self.move(request, temp, encoded, info.etag, token)
-        except OutcomeUnknownError as error:
-            moved = await self._is_moved(aside, temp, dest, info.etag)
-            if moved is None:
-                raise
-            if not moved:
-                kind = ThrottledError if error.busy else UnavailableError
-                raise kind(error.op, error.path, error.detail) from error
         except StoreError:
             await self._discard(aside, temp)
             raise
         return info._replace(path=dest, token=token)
+
+    async def _put_in_place(
+        self, request: AdlsRequest, temp: str, dest: str, info: Info, token: str | None
+    ) -> Info:
+        """Move a temporary file to ``dest``, and return its facts.
+
+        A second append has changed its etag, and nothing else.
+        """
+        aside = request._replace(writes=False, new=False, aside=True)
+        for _ in range(_MOVES):
+            try:
+                refused = await self._try_move(request, temp, dest, info.etag, token)
+            except OutcomeUnknownError as error:
+                await self._need_moved_unheard(aside, temp, dest, info.etag, error)
+                return info
+            if refused is None:
+                return info
+            found = await self._stat(aside, temp)
+            if found.size != info.size:
+                break
+            info = found
+        assert refused is not None
+        raise self._client.judge.translate(request, refused)
+
+    async def _try_move(
+        self, request: AdlsRequest, temp: str, dest: str, etag: str | None, token: str | None
+    ) -> Response | None:
+        """Move a temporary file; return the answer if the file has another etag.
+
+        A second move finds no file, since the first one has moved it.
+        """
+        encoded = self._client.encode(request, dest)
+        answer = await self._ask_move(request, temp, encoded, etag, token)
+        code = "" if answer.status == 201 else explain(answer)[0]
+        if code == "SourceConditionNotMet":
+            return answer
+        if code != "SourcePathNotFound" or not await self._has_etag(request, dest, etag):
+            self._need_moved(request, answer)
+        return None
+
+    async def _need_moved_unheard(
+        self,
+        aside: AdlsRequest,
+        temp: str,
+        dest: str,
+        etag: str | None,
+        error: OutcomeUnknownError,
+    ) -> None:
+        """Settle an unanswered move; raise what it means if it has not happened."""
+        moved = await self._is_moved(aside, temp, dest, etag)
+        if moved is None:
+            raise error
+        if not moved:
+            kind = ThrottledError if error.busy else UnavailableError
+            raise kind(error.op, error.path, error.detail) from error
 
     async def draft(self, request: AdlsRequest, folder: str, pieces: AsyncIterator[Piece]) -> Info:
         """Write a hidden file in a directory, and return its facts."""
@@ -215,12 +272,13 @@ class AdlsObjects:
                 gone = explain(answer)[0] == "PathNotFound"
             if gone:
                 with suppress(ThrottledError, UnavailableError):
-                    return await self._has_etag(aside._replace(aside=False), dest, etag)
+                    return await self._has_etag(aside, dest, etag)
         return None
 
     async def _has_etag(self, request: AdlsRequest, path: str, etag: str | None) -> bool:
+        look = request._replace(writes=False, new=False, aside=False)
         try:
-            return (await self.head(request, path)).etag == etag
+            return (await self.head(look, path)).etag == etag
         except NotFoundError:
             return False
 
@@ -252,8 +310,11 @@ class AdlsObjects:
         return await self._append(aside, temp, pieces, await self._create(aside, temp))
 
     async def _create(self, aside: AdlsRequest, temp: str) -> Response:
-        answer = await self._client.ask(aside, "PUT", self._client.container + temp, _FILE, {})
-        self._client.need(aside, answer, 201)
+        """Create a file of a new name; one that is there is of the same request."""
+        created = self._client.container + temp
+        answer = await self._client.ask(aside, "PUT", created, _FILE, {"if-none-match": "*"})
+        if answer.status != 409 or explain(answer)[0] != "PathAlreadyExists":
+            self._client.need(aside, answer, 201)
         return answer
 
     async def _append(
@@ -275,10 +336,14 @@ class AdlsObjects:
             client.need(aside, answer, 200, 202)
             position += len(piece.data)
         if answer is None or not {"etag", "last-modified"} <= answer.headers.keys():
-            answer = await client.ask(aside, "HEAD", url, STATUS, {})
-            client.need(aside, answer, 200)
+            return (await self._stat(aside, temp))._replace(size=position)
         etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")
         return Info(aside.path, Kind.FILE, position, bare_etag(etag), parse_date(modified))
+
+    async def _stat(self, aside: AdlsRequest, temp: str) -> Info:
+        answer = await self._client.ask(aside, "HEAD", self._client.container + temp, STATUS, {})
+        self._client.need(aside, answer, 200)
+        return info_of(aside.path, answer.headers)
 
     async def _need_directory(self, request: AdlsRequest, path: str) -> None:
         """See that a directory is there: the service makes those that are missing."""

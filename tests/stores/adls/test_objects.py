@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -31,9 +32,19 @@ from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.adls.wire import parse_date
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.http.base import open_transport
+from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, LATE, Fault
+from asynccommit.testing.models.fault_rules import (
+    AFTER,
+    AGAIN,
+    BEFORE,
+    CUT,
+    CUT_BEFORE,
+    LATE,
+    TWICE,
+    Fault,
+)
 from asynccommit.testing.models.latency import Latency
 from tests.support.servers import RawServer, Seen, answer
 
@@ -259,6 +270,40 @@ async def test_what_is_moved_is_what_was_written(store: AdlsStore, emulator: Adl
         await files.place(request, "/t/f", meddled())
     await client.aclose()
     assert held(emulator) == []
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("kind", [TWICE, AGAIN])
+@pytest.mark.parametrize("op, most", [("create", 4), ("append", 6), ("rename", 5), ("*", 6)])
+async def test_every_request_of_a_put_is_executed_twice(
+    emulator: AdlsEmulator, op: str, most: int, kind: str, overwrite: bool
+) -> None:
+    """The put ends with the true facts, after two more requests at most."""
+    emulator.model.create(FS, "t", directory=True)
+    emulator.weather.add(Fault(kind, op, delay=Latency(first=0.0)))
+    options = {"connection_string": emulator.connection_string, **NAMESPACE}
+    store = open_store(ADDRESS, StoreSettings(random.Random(1), options=options))
+    info = await store.put("/t/f", b"data", overwrite=overwrite)
+    sent = emulator.weather.requests.total()
+
+    assert await store.get("/t/f", LIMIT) == b"data"
+    assert (await store.head("/t/f"))._replace(token=info.token) == info
+    assert held(emulator) == ["f"]
+    assert sent <= most
+    await store.aclose()
+
+
+async def test_a_file_that_is_created_again_late_keeps_its_content(
+    store: AdlsStore, emulator: AdlsEmulator
+) -> None:
+    """The second creation comes when the file is written, and may not replace it."""
+    emulator.weather.add(Fault(AGAIN, "create", times=1, delay=Latency(first=0.05)))
+    path = await store.reserve("/t")
+    info = await store.fill(path, b"data")
+    await asyncio.sleep(0.1)
+    await store.rename(path, "/t/f", etag=info.etag)
+
+    assert await store.get("/t/f", LIMIT) == b"data"
 
 
 async def test_a_service_that_tells_no_etag_is_asked_for_it() -> None:
