@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -208,6 +209,10 @@ def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's loop, or Python's own where gevent has changed the threads."""
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        return asyncio.new_event_loop()  # uvloop's would block the only real thread
     try:
         import uvloop
     except ImportError:

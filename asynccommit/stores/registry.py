@@ -21,13 +21,13 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import check_fields
 from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS
 from asynccommit.redact import redact
-from asynccommit.stores.base import Store
+from asynccommit.stores.base import Store, Traits
 from asynccommit.stores.clients import with_client
 from asynccommit.stores.elsewhere import STORE_OPTION, opener_for
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.policies.in_flight import InFlightLimit
+from asynccommit.stores.policies.in_flight import InFlightLimit, open_files_allow
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.rate import Throttle
@@ -152,9 +152,16 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         *names,
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
-        InFlightLimit(settings.in_flight or (traits.workers if traits.account else None)),
+        InFlightLimit(_slots(traits, settings.in_flight)),
         Stats("sent", clock=settings.clock, series=series),
     )
+
+
+def _slots(traits: Traits, wanted: int | None) -> int | None:
+    """Return how many requests may be in flight, each on a connection if there is a network."""
+    if not traits.account:
+        return wanted
+    return min(wanted or traits.workers, open_files_allow())
 
 
 def _pace(store: Store, settings: StoreSettings) -> Adaptive | Throttle:

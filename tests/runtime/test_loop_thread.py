@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster
@@ -109,3 +112,40 @@ def test_a_fork_gets_an_engine_of_its_own() -> None:
     _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+PATCHED = """
+from gevent import monkey
+
+monkey.patch_all()
+
+import sys
+
+import gevent
+
+from asynccommit import sync
+
+
+def run(number):
+    with sync.job(f"{sys.argv[1]}/{number}") as job, job.task(0) as task:
+        task.put("part", b"x")
+    return job.report.files
+
+
+print([one.get() for one in [gevent.spawn(run, number) for number in range(3)]])
+"""
+
+
+def test_blocking_calls_where_gevent_has_changed_the_threads(tmp_path: Path) -> None:
+    """Greenlets of a program that gevent has changed run jobs, though uvloop is installed."""
+    pytest.importorskip("gevent", reason="gevent is not installed")
+    pytest.importorskip("uvloop", reason="uvloop is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", PATCHED, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 1, 1]\n", "")

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from typing import Any
 
 from asynccommit.stores.policies.funnel import Call, Op
+
+_OWN_FILES = 32
+"""Open files that a program has besides its connections."""
+
+
+def open_files_allow() -> int:
+    """Return how many connections the limit of open files has room for.
+
+    It is half of what is left, for this store is hardly ever the only one.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if soft == resource.RLIM_INFINITY else max(4, (soft - _OWN_FILES) // 2)
 
 
 class InFlightLimit:

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from asynccommit.errors import NotFoundError
+from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.policies.funnel import Op
 from asynccommit.stores.policies.in_flight import InFlightLimit
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
+from asynccommit.testing.pytest_plugin import gcs_emulator_thread
 from tests.support.stack import Answers, Clock, head
+
+__all__ = ["gcs_emulator_thread"]
+
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from asynccommit import sync
+
+options = {"endpoint_url": sys.argv[1], "token": "anon", "http_library": sys.argv[2]}
+with sync.job("gs://data/out", storage_options=options) as job, job.task(0) as task:
+    for number in range(200):
+        task.put(f"part-{number}", b"x")
+print(job.report.files, {*job.report.waited} & {"backoff", "budget"})
+"""
 
 
 class Gate:
@@ -66,3 +85,20 @@ def test_a_bound_below_one_is_refused() -> None:
     """A limit that lets nothing through is a mistake."""
     with pytest.raises(ValueError, match="slots"):
         InFlightLimit(0)
+
+
+@pytest.mark.parametrize("library", TRANSPORTS)
+def test_requests_in_flight_leave_room_for_open_files(
+    library: str, gcs_emulator_thread: GcsEmulatorThread
+) -> None:
+    """Where a process may open 64 files, no request fails for want of one."""
+    gcs_emulator_thread.do(lambda running: running.model.create_bucket("data"))
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_FILES, gcs_emulator_thread.endpoint, library],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "200 set()\n", "")
