@@ -213,3 +213,22 @@ def test_functions_can_be_sent_to_another_process(name: str) -> None:
 
     assert pickle.loads(pickle.dumps(function)) is function
     assert inspect.signature(function).parameters["url"].name == "url"
+
+
+@pytest.mark.parametrize("at", ["task", "commit"])
+def test_a_job_that_is_aborted_under_its_feet(tmp_path: Path, at: str) -> None:
+    """The program is told that its job was taken away, not that its output is kept."""
+    with (
+        pytest.raises(CommitError, match="another process has aborted the job") as failed,
+        sync.job(tmp_path / "out", job_id="live") as job,
+    ):
+        with job.task(0) as task:
+            task.put("part", b"x")
+        sync.abort_job(tmp_path / "out", "live", force=True)
+        if at == "task":
+            with job.task(1) as task:
+                task.put("late", b"x")
+
+    assert "is kept" not in str(failed.value)
+    assert isinstance(failed.value, PreflightError) is (at == "commit")
+    assert visible(tmp_path) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
@@ -47,7 +48,8 @@ async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
     except CommitError:
         raise
     except Exception as error:
-        raise CommitError(run.layout.job_id, run.meter.stage, (error,)) from error
+        text = removed(run, error)
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
 
 
 def job_commit_error(run: CommitContext, error: Exception) -> CommitError:
@@ -81,10 +83,9 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
     if run.phase is Phase.BEGUN:
         return CommitError(job_id, stage, (error,), _begun(run, why, error))
     if run.phase is Phase.PLANNING:
-        text = (
-            f"{why}. Nothing under {run.layout.dest} was changed"
-            f"{'' if run.layout.outside else _KEPT}"
-        )
+        gone = removed(run, error)
+        kept = "" if gone or run.layout.outside else _KEPT
+        text = f"{gone or why}. Nothing under {run.layout.dest} was changed{kept}"
         return PreflightError(job_id, stage, (error,), text)
     least = "at least " if run.miscounted or run.identity.epoch > 1 else ""
     left = (
@@ -99,6 +100,16 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
     validating = stage == "job_stage_optional_validate_output"
     kind = ValidationError if validating and differs else CommitError
     return kind(job_id, stage, (error,), f"{why}; {left}")
+
+
+def removed(run: CommitContext, error: Exception) -> str:
+    """Return the text for a job whose directory is gone, or none."""
+    if not isinstance(error, NotFoundError) or error.path != run.layout.committed_dir:
+        return ""
+    return (
+        f"{error.path} is gone: another process has aborted the job, or deleted its directory. Run "
+        "the job again"
+    )
 
 
 def _committed_too(error: CommitError) -> CommitError:
@@ -135,9 +146,16 @@ def _begun(run: CommitContext, why: str, error: Exception) -> str:
     return text + (f"To end it, {by_hand(run.layout)}" if damaged else finish(run))
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether a user or a program has ended the work."""
+    return isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+
+
 def reason(error: BaseException) -> str:
     """Return the reason for a failure as one text."""
     kind = type(error).__name__
+    if is_interrupt(error):
+        return "it was interrupted"
     try:
         text = str(error)
     except Exception:  # from an exception whose text cannot be formatted

@@ -94,7 +94,7 @@ async def move_tree(
         "move_tree", store, on_error=on_error, dry_run=dry_run, on_progress=on_progress
     )
     mover = Mover(operation, replace=replace)
-    info = await store.head(old)  # the first request of a store may tell its traits
+    info = await _source(store, old)  # the first request of a store may tell its traits
     if journal is not None and not dry_run:
         refuse_unjournaled(store, copy=copy, on_error=on_error)
         async with begun(operation, journal, lease, host, replace=replace) as move:
@@ -136,6 +136,13 @@ class _Pair(NamedTuple):
 
     source: str
     dest: str
+
+
+async def _source(store: Store, path: str) -> Info:
+    try:
+        return await store.head(path)
+    except NotFoundError as error:
+        raise NotFoundError("", path, "the source does not exist") from error
 
 
 @dataclass(slots=True)

@@ -209,7 +209,7 @@ def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop, or Python's own where gevent has changed the threads."""
+    """Return a loop of uvloop, or of Python where gevent is at work."""
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("threading"):
         return asyncio.new_event_loop()  # uvloop's would block the only real thread

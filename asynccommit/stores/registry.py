@@ -158,7 +158,7 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
 
 
 def _slots(traits: Traits, wanted: int | None) -> int | None:
-    """Return how many requests may be in flight, each on a connection if there is a network."""
+    """Return how many requests may be in flight; ``None`` for any number."""
     if not traits.account:
         return wanted
     return min(wanted or traits.workers, open_files_allow())

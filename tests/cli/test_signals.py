@@ -65,7 +65,8 @@ def test_a_signal_in_mid_commit(
     assert (ended, out) == (code, "")
     assert "Traceback" not in err
     assert f"error: {said}; the commit can be resumed: asynccommit resume " in err
-    assert list(tmp_path.glob("table/_temporary/*/00/commit-stopped-*.json"))
+    (stopped,) = tmp_path.glob("table/_temporary/*/00/commit-stopped-*.json")
+    assert '"it was interrupted at job_stage_' in stopped.read_text("utf-8")
     assert go_on(err) == 0
     tree = place.tree()
     tree.pop("_SUCCESS")

@@ -134,7 +134,7 @@ async def test_one_file_is_moved_too(place: Place) -> None:
 @every_kind
 async def test_a_missing_source_is_an_error(place: Place) -> None:
     """Nothing is made at the destination."""
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match="in: the source does not exist"):
         await move_tree(place.store, place("in"), place("out"), copy=place.kind == "s3")
 
     assert not await place.exists("out")

@@ -26,7 +26,10 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
     base = layout.dest.at(layout.task_attempt_dir(manifest.task_attempt_id))
     said = decode_uri(manifest.task_attempt_dir)
     if said != base:
-        raise UrlError(f"taskAttemptDir {manifest.task_attempt_dir} is not {base.encode()}")
+        text = f"taskAttemptDir {manifest.task_attempt_dir} is not {base.encode()}"
+        if (said.path, said.authority.lower()) == (base.path, base.authority.lower()):
+            text = f"this job was written to {said.at(layout.dest.path)}: use that URL"
+        raise UrlError(text)
     dest = Under(layout.dest)
     both = UnderBoth(Under(base), dest)
     entries: list[Entry] = [

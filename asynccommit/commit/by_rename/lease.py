@@ -16,7 +16,7 @@ import anyio
 
 from asynccommit.commit.by_rename.directory_of import directory_of
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.errors import TAKEN, lease_lost, reason
+from asynccommit.commit.errors import TAKEN, is_interrupt, lease_lost, reason
 from asynccommit.commit.hints import job_command
 from asynccommit.errors import (
     CommitError,
@@ -252,8 +252,11 @@ async def say_stopped(run: CommitContext, error: BaseException | None = None) ->
     """
     if not run.identity.epoch or isinstance(error, LeaseLostError):
         return
-    text = "" if error is None else reason(_cause(error))
+    cause = None if error is None else _cause(error)
+    text = "" if cause is None else reason(cause)
     stage = error.stage if isinstance(error, CommitError) else run.meter.stage
+    if is_interrupt(cause):
+        text += f" at {stage}"
     stop = OwnerStop(
         run.identity.epoch,
         run.identity.owner_id,

@@ -78,6 +78,14 @@ def test_a_long_name_that_the_file_has_already() -> None:
     assert [entry.dest for entry in entries] == ["/t able/f", f"/t able/{LONG}", f"/t able/ {LONG}"]
 
 
+def test_another_spelling_of_the_destination() -> None:
+    """A job that was written by another scheme of the same account names the URL to use."""
+    layout = Layout(Address("abfs", "data@LAKE.dfs.core.windows.net", "/t"), "job_1")
+    where = f"abfss://data@lake.dfs.core.windows.net{layout.task_attempt_dir(ATTEMPT)}"
+    with pytest.raises(UrlError, match=r"written to abfss://data@lake\S*/t: use that URL"):
+        decode_entries(layout, TaskManifest("job_1", 0, "task_1", ATTEMPT, where))
+
+
 def test_another_attempts_directory() -> None:
     """A manifest of another directory than its attempt's is refused."""
     other = TaskManifest("job_1", 0, "task_1", ATTEMPT, "file:/t%20able/elsewhere")
