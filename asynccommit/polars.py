@@ -12,6 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -139,6 +140,9 @@ def _sink(
     rest = {name: value for name, value in given.items() if name not in by_size}
     if columns:
         check_columns(columns, query.collect_schema().names())
+
+    if "check_extension" in signature(getattr(query, method)).parameters:
+        rest["check_extension"] = False  # of names that the job gives
 
     parts = bool(columns or by_size)
     if parts:
