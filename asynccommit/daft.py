@@ -93,7 +93,7 @@ def _write(
     files = ArrowFiles.of(columns, *form)
 
     def run(place: TaskPlace) -> list[TaskCommit]:
-        if writes_itself(place, columns, *form):
+        if writes_itself(place, frame, columns, *form):
             codec = form[1]
             return [place.run(0, lambda task: write_files(task, place, frame, columns, codec))]
         return TaskSink.commits(frame.write_sink(TaskSink(place, files)).to_pydict())

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import OptionError
+from asynccommit.formats.partition_names import Single, moment_of, partition_value
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
 from asynccommit.parallel import EngineMode, JobArguments
@@ -33,12 +34,25 @@ __all__ = ["copy"]
 _FORMATS = ("parquet", "csv", "json")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ROOT = "job"  # DuckDB joins no names to a URL that has only a protocol
-# Values whose directory is that of a null, by type.
-_NULLS = {
-    "DOUBLE": "isnan({})",
-    "FLOAT": "isnan({})",
-    "VARCHAR": f"{{}} IN ('', '{NULL}')",
+_EMPTY = f"CASE WHEN {{0}}::VARCHAR NOT IN ('', '{NULL}') THEN {{0}} END"
+"""A value, or null where its directory is that of a null."""
+_KEPT = re.compile(
+    "U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|BIGNUM|VARINT|DECIMAL.*|BOOLEAN|UUID|DATE|TIME"
+    "|TIMESTAMP(_S|_MS)?|.*NULL.*"
+)
+"""Types whose text is that of Spark."""
+_NAMED: Mapping[str, tuple[str, Any, Callable[[Any, str], object]]] = {
+    "BLOB": ("{}", "BLOB", lambda value, _: value),
+    "DOUBLE": ("{}", "DOUBLE", lambda value, _: value),
+    "FLOAT": ("{}", "FLOAT", lambda value, _: Single(value)),
+    "TIMESTAMP_NS": ("epoch_ns({})", "BIGINT", lambda value, _: moment_of(value)),
+    "TIMESTAMP WITH TIME ZONE": (
+        "epoch_us({})",
+        "BIGINT",
+        lambda value, zone: moment_of(value * 1000, zone),
+    ),
 }
+"""Type -> what is given to Python, its type, and the value of Python that it stands for."""
 _NOT_OURS = {
     "append": "use mode='append'",
     "file_extension": "leave it out, as names of files have the job's id",
@@ -90,7 +104,6 @@ def copy(
     columns = columns_of(partition_by)
     given = _options(format, copy_options)
     job = JobArguments(mode, job_id, options, storage_options, committer)
-    selected = _selected(connection, query.strip().rstrip(";"), columns)
 
     def write(task: BlockingTask, name: str) -> None:
         start, end = stem(0, name), f"{ending(format)}{task.staging_suffix}"
@@ -100,7 +113,8 @@ def copy(
         else:
             _copy_whole(connection, selected, task, f"{start}0{end}", given)
 
-    return job.commit_one(url, write)
+    with _selected(connection, query.strip().rstrip(";"), columns) as selected:
+        return job.commit_one(url, write)
 
 
 def _options(format: str, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,19 +128,78 @@ def _options(format: str, more: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": format, **more}
 
 
-def _selected(connection: DuckDBPyConnection, query: str, columns: Sequence[str]) -> str:
-    """Return the query with empty texts and NaN of partition columns as nulls."""
+@contextmanager
+def _selected(connection: DuckDBPyConnection, query: str, columns: Sequence[str]) -> Iterator[str]:
+    """Yield the query with partition columns as directories are named.
+
+    Raises ``OptionError`` for a value that cannot name one.
+    """
     if not columns:
-        return query
+        yield query
+        return
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {query}").fetchall()}
     check_columns(columns, list(kinds))
-    replaced = []
-    for column in columns:
-        name, test = _quoted(column), _NULLS.get(kinds[column])
-        if test is not None:
-            tested = test.format(name)
-            replaced.append(f"CASE WHEN {tested} THEN NULL ELSE {name} END AS {name}")
-    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({query})" if replaced else query
+    names = _Namers(connection)
+    replaced = {column: names.expression(column, kinds[column]) for column in columns}
+    texts = [f"{text} AS {_quoted(column)}" for column, text in replaced.items() if text]
+    try:
+        yield f"SELECT * REPLACE ({', '.join(texts)}) FROM ({query})" if texts else query
+    except Exception as error:
+        if names.failed:  # DuckDB has only its text
+            raise names.failed[0] from error
+        raise
+    finally:
+        names.remove()
+
+
+class _Namers:
+    """The functions of a connection that name values as Spark does."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self.failed: list[OptionError] = []
+        self._connection = connection
+        self._made: dict[str, str] = {}
+
+    def expression(self, column: str, kind: str) -> str:
+        """Return what replaces a column; empty if nothing.
+
+        Raises ``OptionError`` for a type that cannot name a directory.
+        """
+        name = _quoted(column)
+        if kind in _NAMED:
+            text = f"{self._function(kind)}({_NAMED[kind][0].format(name)})"
+            return f"NULLIF({text}, '{NULL}')"
+        if kind.startswith(("VARCHAR", "ENUM", "JSON")):
+            return _EMPTY.format(name)
+        if not _KEPT.fullmatch(kind):
+            raise OptionError(
+                f"partition column {column!r} of type {kind} cannot name directories: cast it to "
+                "VARCHAR"
+            )
+        return ""
+
+    def remove(self) -> None:
+        """Remove the functions."""
+        for name in self._made.values():
+            self._connection.remove_function(name)
+
+    def _function(self, kind: str) -> str:
+        if kind not in self._made:
+            _, given, made = _NAMED[kind]
+            rows = self._connection.execute("SELECT current_setting('TimeZone')").fetchall()
+            zone = str(rows[0][0])
+            name = f"asynccommit_name_{kind.lower().replace(' ', '_')}"
+
+            def text_of(value: Any) -> str:
+                try:
+                    return partition_value(made(value, zone))
+                except OptionError as error:
+                    self.failed.append(error)
+                    raise
+
+            self._connection.create_function(name, text_of, [given], "VARCHAR")
+            self._made[kind] = name
+        return self._made[kind]
 
 
 def _copy_whole(
@@ -166,7 +239,8 @@ def _copy(
 ) -> None:
     words = [f"{name} {_literal(value)}" for name, value in given.items()]
     words += [f"PARTITION_BY ({partition_by})"] if partition_by else []
-    connection.execute(f"COPY ({query}) TO {_literal(where)} ({', '.join(words)})")
+    # A result that is not fetched would be in the way of other calls.
+    connection.execute(f"COPY ({query}) TO {_literal(where)} ({', '.join(words)})").fetchall()
 
 
 def _quoted(name: str) -> str:
@@ -227,6 +301,6 @@ def _as_spark(name: str) -> str:
     DuckDB escapes it as a part of a URL.
     """
     column, mark, value = name.partition("=")
-    if not mark or value == NULL:
+    if not mark:
         return name
     return f"{escaped(unquote(column))}={escaped(unquote(value))}"

@@ -23,7 +23,7 @@ from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import ExistsError, OptionError, PreflightError, UnsupportedError
-from asynccommit.formats.partition_names import directory
+from asynccommit.formats.partition_names import Single, directory, moment_of
 from asynccommit.options.checked import Url, storage_of, url_text
 from asynccommit.options.job import IGNORE, AnyMode, Mode, Options
 from asynccommit.results import JobReport
@@ -290,9 +290,9 @@ def partition_directory(values: Mapping[str, object]) -> str:
     """Return the directory of a partition, named and escaped as Spark does.
 
     Args:
-        values: column -> value, in order.
+        values: column -> value, in order; a float that is NaN is a null, as in pandas.
 
-    Raises ``OptionError`` without columns.
+    Raises ``OptionError`` without columns, and for a value whose name would not lead back to it.
     """
     if not values:
         raise OptionError("a partition needs at least one column")
@@ -301,7 +301,17 @@ def partition_directory(values: Mapping[str, object]) -> str:
 
 def plain_value(value: Any) -> object:
     """Return a value of Python, or ``None`` for a null of pandas."""
-    value = value.item() if type(value).__module__ == "numpy" else value
+    if type(value).__module__ == "numpy":
+        value = _of_numpy(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return None
     return value
+
+
+def _of_numpy(value: Any) -> object:
+    """Return a scalar of numpy without the loss of digits."""
+    kind = value.dtype.name
+    if kind.startswith("datetime64[") and not kind.endswith("[D]"):
+        number = int(value.astype("datetime64[ns]").astype("int64"))
+        return None if value != value else moment_of(number)
+    return Single(value) if kind == "float32" else value.item()

@@ -19,9 +19,10 @@ from weakref import WeakSet
 
 from asynccommit.api import OptionsLike, StorageOptions
 from asynccommit.errors import UnsupportedError
+from asynccommit.formats.partition_names import Single, directory, moment_of
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
-from asynccommit.parallel import EngineMode, JobArguments, partition_directory
+from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingFile, BlockingTask
 from asynccommit.tabular.arguments import refuse
@@ -179,8 +180,8 @@ def _parts(
     def file_of(arguments: Any) -> Any:
         folder = ""
         if columns:
-            values = dict(zip(columns, arguments.partition_keys.row(0), strict=True))
-            folder = f"{partition_directory(values)}/"
+            keys = arguments.partition_keys
+            folder = f"{directory(columns, [_value(keys.get_column(_)) for _ in columns])}/"
         # A null and an empty text are two partitions of polars, and one directory.
         with lock:
             number = next(counters[folder])
@@ -189,6 +190,22 @@ def _parts(
     keys: dict[str, Any] = {"key": list(columns), "include_key": False} if columns else {}
     base = local_directory(task) or ""
     return polars.PartitionBy(base, file_path_provider=file_of, **keys, **by_size)
+
+
+def _value(column: Any) -> object:
+    """Return the value of a column of one row as ``partition_value`` takes it.
+
+    Raises ``OptionError`` for a time with parts of a microsecond.
+    """
+    kind, value = str(column.dtype), column.item()
+    if value is None:
+        return None
+    if kind in ("Float32", "Float16"):
+        return Single(value)
+    if kind.startswith("Datetime"):
+        scale = {"ns": 1, "us": 10**3, "ms": 10**6}[column.dtype.time_unit]
+        return moment_of(column.to_physical().item() * scale, column.dtype.time_zone)
+    return value
 
 
 @contextmanager

@@ -78,12 +78,16 @@ def test_modes_of_a_second_copy(tmp_path: Path, connection: Any, form: str) -> N
 
 
 def test_columns_of_partitions_are_nested_in_order(tmp_path: Path, connection: Any) -> None:
-    """Each column is a level; nulls, empty texts and NaN share the default directory."""
+    """Each column is a level; nulls and empty texts share the default directory."""
     rows = "(VALUES ('x', 1.5::DOUBLE, 0), ('', 'nan'::DOUBLE, 1), (NULL, NULL, 2)) t(a, b, v)"
     copy(connection, f"SELECT * FROM {rows}", tmp_path / "out", partition_by=["b", "a"])
 
     null = "__HIVE_DEFAULT_PARTITION__"
-    assert directories(tmp_path / "out") == {"b=1.5/a=x", f"b={null}/a={null}"}
+    assert directories(tmp_path / "out") == {
+        "b=1.5/a=x",
+        f"b=NaN/a={null}",
+        f"b={null}/a={null}",
+    }
     assert _values(tmp_path / "out", "parquet") == [0, 1, 2]
 
 
@@ -161,3 +165,17 @@ def test_a_query_that_fails_leaves_nothing(tmp_path: Path, connection: Any, by: 
         copy(connection, f"{query} FROM rows", tmp_path / "out", partition_by=by)
 
     assert not (tmp_path / "out").exists()
+
+
+def test_an_hour_that_comes_twice(tmp_path: Path, connection: Any) -> None:
+    """Times are named in the zone of the session, and the second of two equal names is refused."""
+    query = "SELECT to_timestamp(1792888200 + 3600 * (v % {})) AS at, v FROM rows"
+    connection.execute("SET TimeZone = 'Europe/Berlin'")
+    copy(connection, query.format(1), tmp_path, partition_by="at")
+    assert directories(tmp_path) == {"at=2026-10-25 02%3A30%3A00"}
+
+    with pytest.raises(OptionError, match="its hour comes twice"):
+        copy(connection, query.format(2), tmp_path, partition_by="at")
+    with pytest.raises(OptionError, match="'at' of type INTERVAL"):
+        copy(connection, "SELECT INTERVAL 1 day AS at, v FROM rows", tmp_path, partition_by="at")
+    assert len(files(tmp_path)) == 1

@@ -19,7 +19,7 @@ from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 
 from asynccommit.commit.task import to_arrow
 from asynccommit.errors import OptionError
-from asynccommit.formats.partition_names import escape
+from asynccommit.formats.partition_names import Single, escape, moment_of
 from asynccommit.sync import BlockingTask
 from asynccommit.tabular.names import NULL, check_columns, ending, escaped, stem
 from asynccommit.tabular.places import local_directory
@@ -201,17 +201,30 @@ def _batch(batch: Any, schema: Any, partitions: Sequence[str]) -> Any:
 
 def _directories(values: Any, column: str) -> Any:
     """Return the name of the directory of each value of a column."""
-    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
-        values = pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    texts = [escaped(value) for value in values.dictionary.to_pylist()]
+    texts = [escaped(value) for value in python_values(values.dictionary)]
     known: dict[str, int] = {}
     places = [known.setdefault(text, len(known)) for text in [*texts, NULL]]
     # Values with one text, such as a null and an empty text, are one directory.
     numbers = pa.array(places[:-1], pa.int32()).take(values.indices)
     numbers = pc.fill_null(numbers, pa.scalar(places[-1], pa.int32()))
     return pa.DictionaryArray.from_arrays(numbers, [f"{column}={text}" for text in known])
+
+
+def python_values(values: Any) -> list[object]:
+    """Return values of Arrow as ``partition_value`` takes them.
+
+    Raises ``OptionError`` for a time with parts of a microsecond.
+    """
+    kind = values.type
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        return [None if each is None else Single(each) for each in values.to_pylist()]
+    if not pa.types.is_timestamp(kind):
+        return values.to_pylist()  # type: ignore[no-any-return]
+    scale = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit]
+    numbers = pc.cast(values, pa.int64()).to_pylist()
+    return [None if each is None else moment_of(each * scale, kind.tz) for each in numbers]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from daft import DataFrame
 
 _CODECS = ("brotli", "gzip", "none", "snappy", "uncompressed", "zstd")
+_WHOLE = re.compile(r"String|U?Int\d+|Bool(ean)?|Date|Decimal.*")
 _PATH = "path"
 """The column of the files that a write of Daft returns, beside the partition columns."""
 
 
 def writes_itself(
     place: TaskPlace,
+    frame: DataFrame,
     columns: Sequence[str],
     form: str,
     compression: Any,
@@ -33,12 +36,15 @@ def writes_itself(
     """Return whether Daft's own writer can write the files of a job.
 
     It needs a local destination, the native runner, as workers of Ray may run on other machines,
-    and no options of pyarrow.
+    no options of pyarrow, and partition columns whose values it returns without loss.
     """
     from daft import runners
 
     known = isinstance(compression, str) and compression.lower() in _CODECS
     if form != "parquet" or not known or file_options or _PATH in columns:
+        return False
+    kinds = {str(field.dtype) for field in frame.schema() if field.name in columns}
+    if not all(_WHOLE.fullmatch(kind) for kind in kinds):
         return False
     runner = getattr(runners, "get_or_infer_runner_type", lambda: "")()
     return bool(runner == "native" and parse_url(place.url).scheme == "file")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import NULL, escape, partition_value
-from asynccommit.parallel import plain_value
 
 _ENDINGS = {"parquet": "parquet", "csv": "csv", "ipc": "arrow", "arrow": "arrow", "json": "json"}
 _UNCOMPRESSED = ("", "none", "uncompressed")
@@ -35,8 +34,10 @@ def escaped(value: object) -> str:
     """Return a value as part of a directory's name: ``a%2Fb``.
 
     A null and an empty text are ``__HIVE_DEFAULT_PARTITION__``.
+
+    Raises what ``partition_value`` does.
     """
-    return escape(partition_value(plain_value(value)))
+    return escape(partition_value(value))
 
 
 def columns_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
