@@ -93,6 +93,8 @@ class Page:
     stale: tuple[str, ...] = ()
 
 
+NOT_A_LINK = "*"
+"""An etag for renames on stores with links: any file or directory has it, and no link."""
 Move = tuple[str, str, str | None]
 """Source, destination and the required etag of a rename; the etag may be unknown."""
 Renamed = tuple[int, StoreError | None]
@@ -270,6 +272,10 @@ class Traits:
     ramp: Ramp | None = None
     name_interval: float = 0.0
     costs: Mapping[str, int] = field(default_factory=dict)
+
+    def guarded(self, etag: str | None) -> str | None:
+        """Return what to require of the source of a rename: its etag, or no link."""
+        return NOT_A_LINK if etag is None and self.links else etag
 
     @property
     def fences(self) -> bool:

@@ -77,6 +77,13 @@ def unchecked() -> Iterator[None]:
 
 
 @contextmanager
+def unpinned() -> Iterator[None]:
+    """Send the requests of this block, about other jobs, without pins."""
+    with _sending(replace(_granted.get() or Grant(), pins=None)):
+        yield
+
+
+@contextmanager
 def _sending(grant: Grant) -> Iterator[None]:
     before = _granted.get()
     _granted.set(grant)

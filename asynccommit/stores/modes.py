@@ -59,12 +59,15 @@ def modes_of(options: Mapping[str, Any]) -> Modes:
     return Modes(_PERMISSIONS & ~umask, 0o666 & ~umask)
 
 
-def make_directory(path: str, mode: int) -> None:
-    """Make a directory with the permissions ``mode``."""
-    os.mkdir(path, mode)
+def make_directory(path: str, mode: int, at: int | None = None) -> None:
+    """Make a directory with the permissions ``mode``.
+
+    ``at`` is an open directory that ``path`` may be relative to.
+    """
+    os.mkdir(path, mode, dir_fd=at)
     with suppress(OSError):  # it was made, whoever has taken it since
-        if os.lstat(path).st_mode & _PERMISSIONS != mode:
-            _set_permissions(path, mode)
+        if os.lstat(path, dir_fd=at).st_mode & _PERMISSIONS != mode:
+            _set_permissions(path, mode, at)
 
 
 def make_directories(path: str, mode: int) -> None:
@@ -88,13 +91,13 @@ def make_directories(path: str, mode: int) -> None:
             raise
 
 
-def _set_permissions(path: str, mode: int) -> None:
+def _set_permissions(path: str, mode: int, at: int | None) -> None:
     """Give a directory the permissions ``mode``; it keeps its setgid bit.
 
     A link is not followed. Where the filesystem has no permissions, nothing happens.
     """
     with suppress(OSError):
-        fd = os.open(path, _DIRECTORY)
+        fd = os.open(path, _DIRECTORY, dir_fd=at)
         try:
             os.fchmod(fd, mode | os.fstat(fd).st_mode & S_ISGID)
         finally:

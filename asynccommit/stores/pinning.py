@@ -15,7 +15,7 @@ from asynccommit.stores.grant import Pins
 class PinningStore(Store, Protocol):
     """A store whose requests can be tied to directories, not only names."""
 
-    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
+    async def pin(self, places: Sequence[str], roots: Sequence[str] = ()) -> Pins:
         """Hold the directories at ``places``, for requests under their grant.
 
         There a path at or below one of the places leads to that very directory, or nowhere
@@ -24,7 +24,8 @@ class PinningStore(Store, Protocol):
         the directory or renames one to it. A place whose directory such a request renames is held
         no longer: its path is looked up below the places that remain.
 
-        ``families`` are directories that others use as well. Entries directly in one of them are
-        held for each rename below them, from before the grant is checked.
+        ``roots`` are directories that users have named; each may be a link. Below the roots and the
+        places no link is followed: a request that would have to raises ``RejectedError``, which
+        names the link. Directories on the way are opened before the grant is checked.
         """
         ...

@@ -94,8 +94,8 @@ def test_a_link_in_the_place_of_a_new_directory_is_not_followed(
     directory(tmp_path / "other", "plain").chmod(0o700)
     mkdir = os.mkdir
 
-    def swapped(path: str, mode: int) -> None:
-        mkdir(path, mode)
+    def swapped(path: str, mode: int, dir_fd: int | None) -> None:
+        mkdir(path, mode, dir_fd=dir_fd)
         os.rmdir(path)
         os.symlink(tmp_path / "other", path)
 

@@ -30,6 +30,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
+from asynccommit.stores.grant import unpinned
 from asynccommit.stores.tree import list_if_there
 
 _DECIDED = (State.COMMITTED, State.ENDED)
@@ -113,7 +114,7 @@ async def find_neighbours(
 
     async def find(path: str) -> None:
         elsewhere = replace(run, layout=Layout(run.layout.dest.at(path), run.layout.job_id))
-        with suppress(*_PASSED_OVER):
+        with suppress(*_PASSED_OVER), unpinned():
             await for_each(await find_jobs(elsewhere, looking=looking), glance, workers=run.workers)
 
     async def glance(layout: Layout) -> None:

@@ -8,7 +8,6 @@ from typing import cast
 
 from asynccommit.commit.by_rename.directory_owner import find_layout
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.stores.grant import granting
 from asynccommit.stores.pinning import PinningStore
 
@@ -25,9 +24,9 @@ async def pinned(run: CommitContext) -> AsyncIterator[None]:
         yield
         return
     layout = run.layout
-    shared = FileLayout(layout.dest, layout.job_id, layout.attempt).sources_dir
+    roots = [layout.dest.path, layout.temporary, *([layout.sources_dir] if layout.outside else ())]
     store = cast(PinningStore, run.store)
-    pins = await store.pin([layout.job_dir, layout.attempt_dir], [shared])
+    pins = await store.pin([layout.job_dir, layout.attempt_dir], roots)
     try:
         with granting(pins=pins):
             yield

@@ -17,6 +17,7 @@ from asynccommit.commit.by_rename.plan import Plan, staged_path
 from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_versions import move_source
 from asynccommit.commit.by_rename.swap import swap_in
+from asynccommit.commit.by_rename.validate import validates
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.paths import within
 from asynccommit.commit.spill import Entry, in_batches
@@ -98,6 +99,8 @@ class _Mover:
         # Fewer in a request where that keeps more workers busy.
         self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
         self._count = 0
+        each = run.options.validate_sample is None and validates(run)
+        self._looks = each and run.identity.epoch <= 1
 
     async def move(self, entries: Iterable[Entry] | AsyncIterable[Entry]) -> None:
         """Rename files, one by one or in batches if the store supports it."""
@@ -128,7 +131,7 @@ class _Mover:
         entries = [entry for entry in entries if self._is_to_move(entry)]
         if not entries:
             return
-        moves = [(entry.source, self._dest(entry), entry.etag) for entry in entries]
+        moves = [(entry.source, self._dest(entry), self._guarded(entry)) for entry in entries]
         done, error = await cast(BatchStore, self._store).rename_many(moves)
         for _ in range(done):
             self._step()
@@ -139,6 +142,13 @@ class _Mover:
             raise error
         for entry in entries[done:]:
             await self._alone(entry)
+
+    def _guarded(self, entry: Entry) -> str | None:
+        """Return the etag that a source must have, if it must have any.
+
+        Without one it must be no link, unless validation looks for links afterwards.
+        """
+        return entry.etag if self._looks else self._store.traits.guarded(entry.etag)
 
     def _is_to_move(self, entry: Entry) -> bool:
         """Return whether a file still has to be moved."""

@@ -27,7 +27,7 @@ async def move_source(
     Raises what ``Store.rename`` raises, ``PreconditionError`` for other content, and
     ``LeaseLostError``.
     """
-    etag = entry.etag
+    etag = run.store.traits.guarded(entry.etag)
     while True:
         try:
             await run.store.rename(entry.source, dest, replace=replace, etag=etag, token=token)

@@ -31,7 +31,7 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
-from asynccommit.stores.tree import list_all, list_if_there, remove_directory
+from asynccommit.stores.tree import list_all, remove_directory
 
 
 async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
@@ -50,25 +50,22 @@ async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
         place = run.epoch_dir + source[len(run.layout.sources_dir) :]
         with suppress(NotFoundError, ExistsError):  # gone before; or made again by a straggler
             await run.store.rename(source, place)
-        if run.layout.shared and run.store.traits.pins:
+        if run.store.traits.pins and (run.layout.shared or run.identity.epoch > 1):
             await _take_out(run, place)
 
 
 async def _take_out(run: CommitContext, place: str) -> None:
     """Move the content of a task's directory to a sibling directory.
 
-    An earlier owner may have the directory open, see ``asynccommit.stores.pinning``: a late rename
-    searches that directory wherever it was moved. Repeatable.
+    An earlier owner may have it, or one in it, open, see ``asynccommit.stores.pinning``: a late
+    rename searches that directory wherever it was moved. Repeatable.
     """
     opened = f"{run.epoch_dir}/opened"
     left = f"{opened}/{place.rpartition('/')[2]}"
     await run.store.mkdir(opened)
     with suppress(NotFoundError, ExistsError):  # done before, if not to its end
         await run.store.rename(place, left)
-    for child in await list_if_there(run.store, left):
-        run.check_lease()
-        await run.store.mkdir(place)
-        await run.store.rename(child.path, place + child.path[len(left) :])
+    await merge(run, left, place)
 
 
 async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
@@ -199,6 +196,8 @@ async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) 
     if run.store.traits.content_etags or run.store.traits.file_etags:
         # It has another by now: for the rename, or because whoever has it open writes to it.
         etag = (await run.store.head(place)).etag
+    if aside.kind is not Kind.OTHER:
+        etag = run.store.traits.guarded(etag)
     try:
         await run.store.rename(place, aside.path, etag=etag)
     except NotFoundError:

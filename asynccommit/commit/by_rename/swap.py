@@ -51,15 +51,15 @@ async def _known(run: CommitContext, plan: Plan) -> set[int]:
 
 async def _move_in(run: CommitContext, unit: str) -> None:
     run.check_lease()
-    source = staged_path(run.layout, run.place, unit)
+    source, etag = staged_path(run.layout, run.place, unit), run.store.traits.guarded(None)
     try:
-        await run.store.rename(source, unit)
+        await run.store.rename(source, unit, etag=etag)
     except NotFoundError:
         await require_place(run)
         if not await is_there(run.store, source):
             return  # an earlier owner of the commit has moved it
         await run.store.mkdir(unit.rpartition("/")[0])
-        await run.store.rename(source, unit)
+        await run.store.rename(source, unit, etag=etag)
     except ExistsError:
         run.miscounted = True  # until all of them are there
         await merge(run, source, unit)

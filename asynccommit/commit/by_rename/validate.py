@@ -16,6 +16,12 @@ from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import Ask, for_each_directory
 
 
+def validates(run: CommitContext) -> bool:
+    """Return whether files are compared after the renames."""
+    wanted = run.options.validate
+    return run.store.traits.consistent_listing if wanted is None else wanted
+
+
 async def validate_output(run: CommitContext, plan: Plan) -> None:
     """Compare kind, length and etag of all files, by listings.
 
@@ -23,8 +29,7 @@ async def validate_output(run: CommitContext, plan: Plan) -> None:
     out, and ``validate_sample`` asks for so many files by name instead. Raises ``NotFoundError``
     or ``PreconditionError`` for the first file that differs; its text names up to twenty.
     """
-    wanted = run.options.validate
-    if wanted is False or (wanted is None and not run.store.traits.consistent_listing):
+    if not validates(run):
         return
     if run.options.validate_sample is not None:
         await _validate_sample(run, plan, run.options.validate_sample)

@@ -24,6 +24,7 @@ from asynccommit.errors import NotFoundError, PreconditionError, UnsupportedErro
 from asynccommit.options.job import Mode
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.grant import unpinned
 from asynccommit.stores.tree import list_if_there, tree_pages, walk
 
 _MAX_PLACES = 1_000
@@ -199,7 +200,7 @@ async def _is_in_use(run: CommitContext, temporary: Info) -> bool:
     """Return whether a job uses a ``_temporary``, which may be a link."""
     if temporary.kind is Kind.FILE:
         return False
-    with suppress(PreconditionError):  # a link to a file
+    with suppress(PreconditionError), unpinned():  # a link to a file
         return bool(await list_if_there(run.store, temporary.path))
     return False
 

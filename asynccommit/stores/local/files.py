@@ -33,6 +33,7 @@ from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.local import moves, trees
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden, sort_out
 from asynccommit.stores.local.mounts import APPEND_ONLY, place_of
+from asynccommit.stores.local.pins import AT_CWD, PROC, Reach
 from asynccommit.stores.local.statx import made_at
 from asynccommit.stores.modes import MODES, create, make_directories, make_directory
 
@@ -75,10 +76,14 @@ def get_tagged(path: str, limit: int) -> tuple[bytes, str | None]:
         return data, moves.etag_of(stat)
 
 
-def names(path: str) -> tuple[list[str], list[str]]:
-    """Return the sorted visible names in ``path``, and stale checksums."""
+def names(path: str, at: int = AT_CWD) -> tuple[list[str], list[str]]:
+    """Return the sorted visible names in ``path``, and stale checksums.
+
+    ``at`` is the descriptor of the directory, if it is open.
+    """
+    real = _opened(path, at)
     try:
-        shown, stale = sort_out(path, os.listdir(path))
+        shown, stale = sort_out(real, os.listdir(real))
         shown.sort()
         return shown, stale
     except OSError as error:
@@ -87,42 +92,52 @@ def names(path: str) -> tuple[list[str], list[str]]:
         raise PreconditionError("list", path, "not a directory") from error
 
 
-def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, list[str]]:
+def page(
+    path: str, known: list[str] | None, after: str | None, at: int = AT_CWD
+) -> tuple[Page, list[str]]:
     """Return one page of the directory ``path``, and all its names.
 
     Args:
         path: the directory.
         known: its sorted names, if an earlier page brought them.
         after: the token: the last name of the page before.
+        at: the descriptor of the directory, if it is open.
     """
     stale: list[str] = []
     if known is None:
-        known, stale = names(path)
+        known, stale = names(path, at)
     start = 0 if after is None else bisect_right(known, after)
     shown = known[start : start + PAGE]
-    base, lstat = path.rstrip("/"), os.lstat
+    base, real, lstat = path.rstrip("/"), _opened(path, at).rstrip("/"), os.lstat
     entries = []
     for name in shown:
         child = f"{base}/{name}"
         try:
-            entries.append(_info(child, lstat(child)))
+            stat = lstat(child) if at == AT_CWD else lstat(name, dir_fd=at)
+            entries.append(_info(child, stat, real))
         except FileNotFoundError:  # gone since the names were read
             continue
     token = shown[-1] if start + PAGE < len(known) else None
     return Page(tuple(entries), token, tuple(f"{base}/{name}" for name in stale)), known
 
 
-def _info(path: str, stat: os.stat_result) -> Info:
-    """Return the facts about ``path``."""
+def _opened(path: str, at: int) -> str:
+    """Return the path of an open directory for calls that take no descriptor."""
+    return path if at == AT_CWD else f"{PROC}/{at}"
+
+
+def _info(path: str, stat: os.stat_result, inside: str | None = None) -> Info:
+    """Return the facts about ``path``, which is reached in ``inside``."""
     if S_ISREG(stat.st_mode):
         size, time, owner = stat.st_size, stat.st_mtime, stat.st_uid
         # Half the time of Info(...), once for every file of a listing.
         facts = (path, _FILE, size, moves.etag_of(stat), time, stat.st_dev, True, None, 0.0, 0)
         return _new(Info, (*facts, owner))
     if S_ISDIR(stat.st_mode):
-        place = place_of(path)
+        real = path if inside is None else f"{inside}/{path.rpartition('/')[2]}"
+        place = place_of(real)
         # Nothing is ever taken out of one that is append-only: no rollback either.
-        writable = os.access(path, os.W_OK | os.X_OK) and place.fixed != APPEND_ONLY
+        writable = os.access(real, os.W_OK | os.X_OK) and place.fixed != APPEND_ONLY
         held, volume = inf if place.fixed else 0.0, place.volume(stat.st_dev)
         time, owner = stat.st_mtime, stat.st_uid
         found = (path, Kind.DIRECTORY, 0, None, time, volume, writable, None, held, 0, owner)
@@ -195,11 +210,15 @@ def _temporary(directory: str, mode: int) -> tuple[IO[bytes], str]:
             return open(temp, "xb", opener=opener), temp
 
 
-def mkdir(path: str, mode: int = MODES.directory) -> None:
+def mkdir(path: str, mode: int = MODES.directory, reach: Reach | None = None) -> None:
     """Implement ``Store.mkdir``; retry if others remove a parent meanwhile."""
     for left in range(_RACES, -1, -1):
         try:
-            make_directories(path, mode)
+            if reach is None:
+                make_directories(path, mode)
+            else:
+                reach.release()
+                reach.make(path, mode)
             return
         except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
             if not _was_removed(error):
@@ -215,19 +234,19 @@ def mkdir(path: str, mode: int = MODES.directory) -> None:
             raise PreconditionError("mkdir", path, text) from error
 
 
-def mkdir_private(path: str, mode: int = MODES.directory) -> None:
+def mkdir_private(path: str, mode: int = MODES.directory, reach: Reach | None = None) -> None:
     """Make a private directory. See ``OwnedStore.mkdir``."""
-    mkdir(path.rpartition("/")[0] or "/", mode)
-    mkdir(path, _PRIVATE)
+    mkdir(path.rpartition("/")[0] or "/", mode, reach)
+    mkdir(path, _PRIVATE, reach)
 
 
-def mkdir_new(path: str, mode: int = MODES.directory) -> None:
+def mkdir_new(path: str, mode: int = MODES.directory, reach: Reach | None = None) -> None:
     """Implement ``DirectoryStore.mkdir_new`` by one system call."""
     parent = path.rpartition("/")[0]
     for left in range(_RACES, -1, -1):
-        mkdir(parent or "/", mode)
+        mkdir(parent or "/", mode, reach)
         try:
-            make_directory(path, mode)
+            make_directory(path if reach is None else reach.real(path), mode)
             return
         except FileNotFoundError:  # somebody has removed the parent
             if not left:

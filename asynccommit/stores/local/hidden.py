@@ -63,12 +63,16 @@ def _is_of_hadoop(path: str, *, exact: bool = False) -> bool:
 
 def empty_of_hidden(path: str) -> bool:
     """Remove hidden files if nothing else is there; return whether it was so."""
-    found = os.listdir(path)
-    if sort_out(path, found)[0]:
-        return False
-    for name in found:
-        with suppress(FileNotFoundError):
-            os.unlink(f"{path}/{name}")
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.listdir(fd)
+        if sort_out(path, found)[0]:
+            return False
+        for name in found:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=fd)
+    finally:
+        os.close(fd)
     return True
 
 

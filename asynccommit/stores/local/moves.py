@@ -15,9 +15,10 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISLNK
 
 from asynccommit.errors import PreconditionError, RejectedError
+from asynccommit.stores.base import NOT_A_LINK
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden
 from asynccommit.stores.local.pins import AT_CWD, Reach, path_from
 
@@ -37,7 +38,7 @@ def rename(
         dest: where to.
         replace: whether something may be there; its checksum goes with it.
         reach: looks up both paths, and checks whether the rename is allowed.
-        etag: what the source must have; ``None`` for any.
+        etag: what the source must have, or ``NOT_A_LINK``; ``None`` for any.
     """
     named, place, here, there = source, dest, AT_CWD, AT_CWD
     if reach is not None:
@@ -56,15 +57,19 @@ def rename(
         if error.filename2 is not None:
             error.filename2 = dest
         raise
-    except PreconditionError as error:
-        raise PreconditionError("rename", source, error.detail) from error
+    except (PreconditionError, RejectedError) as error:
+        raise type(error)("rename", source, error.detail) from error
     if replace:
-        drop_sidecar(dest)
+        drop_sidecar(path_from(there, place))
 
 
 def _require_etag(named: str, here: int, etag: str) -> None:
-    stat = os.stat(named, dir_fd=None if here == AT_CWD else here, follow_symlinks=False)
-    if etag_of(stat) != etag:
+    stat = os.lstat(named, dir_fd=None if here == AT_CWD else here)
+    if etag == NOT_A_LINK:
+        if S_ISLNK(stat.st_mode):
+            text = "a symbolic link, which this job has not put there: remove it"
+            raise RejectedError("rename", named, text)
+    elif etag_of(stat) != etag:
         text = "has changed or was replaced since the move was planned"
         raise PreconditionError("rename", named, text)
 

@@ -1,27 +1,42 @@
-"""Pinned directories of the local filesystem.
+"""Pinned directories of local disks, and the way to what is below.
 
 A pinned directory is used itself, whatever now has its name.
 
 A path below a pinned directory is looked up from its descriptor. Once the directory was deleted,
 nothing is found, even if another one was created at the same path. So a late call of a resumed
 process cannot affect its successor.
+
+Below a root no link is followed: every directory on the way is opened by its name in the one above,
+and calls name one entry of an open directory. A root itself may be a link: its user has named it.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+import resource
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from stat import S_ISLNK
+from threading import Lock
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from asynccommit.errors import PreconditionError, RejectedError
 from asynccommit.stores.grant import Grant
+from asynccommit.stores.modes import make_directories, make_directory
 
 AT_CWD = -100
 """The descriptor from which absolute paths are looked up."""
 PROC = "/proc/self/fd"
 _NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
+_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+_BELOW = _ROOT | os.O_NOFOLLOW
+_MOST, _SHARE = 1024, 8
+"""Number of directories that are open for calls to come, or that part of the system's limit."""
+_WHILE = 0.05  # seconds for which a directory counts as found
 
 
 def can_pin() -> bool:
@@ -43,81 +58,68 @@ class LocalPins:
     Opened in one thread, used by any, and closed when nothing uses it any more.
     """
 
-    def __init__(self, places: Sequence[str], families: Sequence[str]) -> None:
-        self.families = tuple(families)
-        # The innermost first; None is a place where no directory is.
-        self._held: dict[str, int | None] = dict.fromkeys(sorted(places, key=len, reverse=True))
+    def __init__(self, places: Sequence[str], roots: Sequence[str]) -> None:
+        self.roots = frozenset("" if root == "/" else root for root in roots)
+        self._held = dict[str, int | None]()  # None is a place where no directory is
         self._opened: list[int] = []
-        for place in places:
+        self._lock = Lock()
+        self._shared: _Opened | None = None
+        self._most = min(_MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE)
+        for place in sorted(places, key=len):
             self._hold(place)
 
     async def aclose(self) -> None:
         """See ``Pins.aclose``."""
         self._held = {}
+        self.forget()
         while self._opened:
             os.close(self._opened.pop())
 
-    def spot(self, path: str, *, new: bool = False) -> tuple[int, str]:
-        """Return a descriptor, and the path of ``path`` relative to it.
-
-        Raises ``FileNotFoundError`` below a place where no directory is held, and for a place that
-        contains another directory by now, unless the path is ``new``.
-        """
-        for place, fd in self._held.items():
-            if not path.startswith(place):
-                continue
-            rest = path[len(place) :]
-            if not rest:
-                if not new:
-                    _require_same(path, fd)
-            elif rest[0] == "/":
-                if fd is None:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-                return fd, rest[1:]
-        return AT_CWD, path
-
     @property
-    def places(self) -> tuple[str, ...]:
-        """The pinned places, the innermost first."""
-        return tuple(self._held)
+    def held(self) -> dict[str, int | None]:
+        """The pinned places with their descriptors."""
+        return self._held
 
-    @property
-    def nearest(self) -> tuple[str, int]:
-        """Return the path prefix of the innermost place, and its descriptor."""
-        for place, fd in self._held.items():
-            return ("\0", AT_CWD) if fd is None else (f"{place}/", fd)
-        return "\0", AT_CWD
+    def take(self) -> _Opened:
+        """Return directories that other calls have just opened, until ``give``."""
+        with self._lock:
+            shared = self._shared
+            if shared is None or len(shared.fds) > self._most or perf_counter() > shared.until:
+                self._retire()
+                shared = self._shared = _Opened()
+            shared.users += 1
+            return shared
 
-    def real(self, path: str) -> str:
-        """Return a path for the system that leads to where ``path`` is.
+    def give(self, opened: _Opened) -> None:
+        """Take back what was taken."""
+        with self._lock:
+            opened.users -= 1
+            if opened is not self._shared and not opened.users:
+                opened.close()
 
-        Raises as ``spot`` does.
+    def alone(self, opened: _Opened) -> bool:
+        """Return whether one call alone uses these directories, now and later."""
+        with self._lock:
+            if opened is self._shared:
+                self._shared = None
+            return opened.users <= 1
+
+    def forget(self, path: str | None = None) -> None:
+        """Have later calls look up every directory again.
+
+        Args:
+            path: only if this is a directory that calls share. One that they have opened below it
+                was opened through it.
         """
-        return path_from(*self.spot(path))
+        with self._lock:
+            shared = self._shared
+            if path is None or (shared is not None and path in shared.fds):
+                self._retire()
 
-    def inside(self, path: str) -> str:
-        """Return the same for listing; for a pinned place, the held directory."""
-        fd = self._held.get(path)
-        if fd is None:
-            return self.real(path)
-        if not os.fstat(fd).st_nlink:  # the C library shows one that was deleted as empty
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return f"{PROC}/{fd}"
-
-    def shown(self, text: str) -> str:
-        """Return ``text`` with the system's paths replaced by the caller's."""
-        for place, fd in self._held.items():
-            text = text.replace(f"{PROC}/{fd}/", f"{place}/")
-        return text
-
-    def makes(self, path: str) -> bool:
-        """Return whether ``path`` is in a place that was empty when pinned.
-
-        Such a path is made by its name.
-        """
-        return any(
-            fd is None and f"{path}/".startswith(f"{place}/") for place, fd in self._held.items()
-        )
+    def _retire(self) -> None:
+        if self._shared is not None and not self._shared.users:
+            self._shared.close()
+        self._shared = None
 
     def came(self, path: str) -> None:
         """Hold the formerly empty places at and above ``path``.
@@ -134,14 +136,19 @@ class LocalPins:
             self._held = {place: fd for place, fd in self._held.items() if place != path}
 
     def _hold(self, place: str) -> None:
+        self.went(place)
+        fd: int | None = None
         try:
-            fd = os.open(place, _PLACE)
+            with Reach(self) as reach:
+                above = reach.directory(place)
+                fd = os.open(place, _ROOT) if above == AT_CWD else os.dup(above)
+            self._opened.append(fd)
+        except RejectedError:  # a link; whoever looks at the place tells
+            pass
         except OSError as error:
             if error.errno not in _NO_DIRECTORY:
                 raise
-            return
-        self._held[place] = fd
-        self._opened.append(fd)
+        self._held = {**self._held, place: fd}
 
 
 def _require_same(place: str, fd: int | None) -> None:
@@ -158,23 +165,53 @@ def pins_of(grant: Grant) -> LocalPins | None:
     return grant.pins if isinstance(grant.pins, LocalPins) else None
 
 
-class Reach:
-    """A lookup of files to rename, from pinned descriptors if there are any.
+class _Opened:
+    """Directories that are open, with their paths.
 
-    Entries directly in a family are opened before the grant is checked, so that they were opened
-    while this caller was allowed to go on.
-
-    Args:
-        pins: the pinned directories; ``None`` for no pins.
-        check: checks the grant.
+    They count as found for a moment only: another may come to the path of one that was moved.
     """
 
-    def __init__(self, pins: LocalPins | None, check: Callable[[], object] | None) -> None:
+    __slots__ = ("fds", "until", "users")
+
+    def __init__(self) -> None:
+        self.fds: dict[str, int] = {}
+        self.until = perf_counter() + _WHILE
+        self.users = 0
+
+    def close(self, but: Iterable[int | None] = ()) -> None:
+        """Close them, ``but`` those in use."""
+        for path, fd in list(self.fds.items()):
+            if fd not in but:
+                del self.fds[path]
+                os.close(fd)
+
+
+class Reach:
+    """The way of one request, or of many in a call, to what it names.
+
+    Directories stay open until its end. So they were opened before the grant is checked, while this
+    caller was allowed to go on.
+
+    Args:
+        pins: the pinned directories and the roots; ``None`` for neither.
+        check: checks the grant.
+        shared: use the directories of other calls too.
+    """
+
+    def __init__(
+        self,
+        pins: LocalPins | None,
+        check: Callable[[], object] | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
         self._pins = pins
+        self._held = {} if pins is None else pins.held
+        self._roots = frozenset[str]() if pins is None else pins.roots
         self._check = check
-        self._opened: dict[str, int] = {}
-        if pins is not None:
-            self._places, (self._near, self._fd) = pins.places, pins.nearest
+        self._shared = shared and pins is not None
+        self._opened = pins.take() if shared and pins is not None else _Opened()
+        self._fds = self._opened.fds
 
     def __enter__(self) -> Self:
         return self
@@ -185,30 +222,163 @@ class Reach:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        while self._opened:
-            os.close(self._opened.popitem()[1])
+        if self._pins is not None and self._shared:
+            self._pins.give(self._opened)
+        else:
+            self.release()
 
     def move(self, source: str, dest: str) -> tuple[str, str, int, int]:
         """Return source and destination with descriptors; check the grant last."""
         here = there = AT_CWD
         if self._pins is not None:
-            # Nearly every file comes from below the innermost place and goes to below none.
-            if source.startswith(self._near):
-                here, source = self._fd, source[len(self._near) :]
-            else:
-                here, source = self._source(self._pins, source)
-            if dest.startswith(self._places):
-                there, dest = self._pins.spot(dest, new=True)
-        if self._check is not None:
-            self._check()
+            here, source = self.at(source)
+            there, dest = self.at(dest, new=True, keep=here)
+        self.check()
         return source, dest, here, there
 
-    def _source(self, pins: LocalPins, path: str) -> tuple[int, str]:
-        for family in pins.families:
-            name, slash, rest = path[len(family) + 1 :].partition("/")
-            if slash and path.startswith(f"{family}/"):
-                member = f"{family}/{name}"
-                if member not in self._opened:
-                    self._opened[member] = os.open(member, _PLACE)
-                return self._opened[member], rest
-        return pins.spot(path)
+    def check(self) -> None:
+        """Check the grant."""
+        if self._check is not None:
+            self._check()
+
+    def require_same(self, path: str) -> None:
+        """Raise ``FileNotFoundError`` if a place has lost its directory."""
+        if (fd := self._held.get(path)) is not None:
+            _require_same(path, fd)
+
+    def at(self, path: str, *, new: bool = False, keep: int = AT_CWD) -> tuple[int, str]:
+        """Return the descriptor of the directory of ``path``, and its name there.
+
+        Outside of every root these are ``AT_CWD`` and the path. ``keep`` is a descriptor in use.
+
+        Raises ``FileNotFoundError`` below a place where no directory is held, and for a place that
+        contains another directory by now, unless the path is ``new``, and ``RejectedError`` where a
+        link is on the way.
+        """
+        if path in self._held and not new:
+            _require_same(path, self._held[path])
+        parent, _, name = path.rpartition("/")
+        fd = self._fds.get(parent)
+        if fd is None:
+            fd = self.directory(parent, keep)
+        return (fd, path) if fd == AT_CWD else (fd, name)
+
+    def directory(self, path: str, keep: int = AT_CWD) -> int:
+        """Return the descriptor of the directory ``path``.
+
+        It is ``AT_CWD`` for one that is in no root. Raises as ``at`` does.
+        """
+        fd = self._fds.get(path)
+        if fd is not None:
+            return fd
+        if path in self._held:
+            if (held := self._held[path]) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            return held
+        if path in self._roots:
+            fd = self._open(path or "/", _ROOT, None, keep)
+        elif not path:
+            return AT_CWD
+        else:
+            parent, _, name = path.rpartition("/")
+            above = self.directory(parent, keep)
+            if above == AT_CWD:
+                return AT_CWD
+            fd = self._enter(path, name, above, keep)
+        return self._kept(path, fd)
+
+    def make(self, path: str, mode: int) -> None:
+        """Make a missing directory and those above."""
+        parent, _, name = path.rpartition("/")
+        above = AT_CWD if path in self._roots else self._made(parent, mode)
+        if above == AT_CWD:
+            make_directories(path or "/", mode)
+            return
+        try:
+            make_directory(name, mode, above)
+        except FileExistsError:  # no link, if it can be entered
+            self._kept(path, self._enter(path, name, above, above))
+
+    def _made(self, path: str, mode: int) -> int:
+        """Return the descriptor of a directory, which is made if it is missing."""
+        with suppress(FileNotFoundError):
+            return self.directory(path)
+        self.make(path, mode)
+        parent, _, name = path.rpartition("/")
+        above = AT_CWD if path in self._roots else self.directory(parent)
+        if above == AT_CWD:
+            return self._kept(path, self._open(path or "/", _ROOT, None, above))
+        return self._kept(path, self._enter(path, name, above, above))
+
+    def real(self, path: str) -> str:
+        """Return a path for the system that leads to where ``path`` is.
+
+        Raises as ``at`` does.
+        """
+        return path_from(*self.at(path))
+
+    def inside(self, path: str) -> int:
+        """Return ``directory`` for listing; for a pinned place, the held one.
+
+        Raises ``PreconditionError`` if it is no directory.
+        """
+        try:
+            fd = self.directory(path)
+        except NotADirectoryError as error:
+            raise PreconditionError("list", path, "not a directory") from error
+        if fd != AT_CWD and not os.fstat(fd).st_nlink:
+            # The C library shows one that was deleted as empty.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return fd
+
+    def shown(self, text: str) -> str:
+        """Return ``text`` with the system's paths replaced by the caller's."""
+        for place, fd in (*self._fds.items(), *self._held.items()):
+            text = text.replace(f"{PROC}/{fd}/", f"{place}/")
+        return text
+
+    def _enter(self, path: str, name: str, above: int, keep: int) -> int:
+        """Open the directory ``name``. Raises ``RejectedError`` for a link."""
+        try:
+            return self._open(name, _BELOW, above, keep)
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(name, above):
+                raise _link(path) from error
+            error.filename = path
+            raise
+
+    def _kept(self, path: str, fd: int) -> int:
+        """Keep a directory open; if another call has just opened it, use that."""
+        there = self._fds.setdefault(path, fd)
+        if there != fd:
+            os.close(fd)
+        return there
+
+    def _open(self, name: str, flags: int, above: int | None, keep: int) -> int:
+        try:
+            return os.open(name, flags, dir_fd=above)
+        except OSError as error:
+            if error.errno not in _NO_DESCRIPTOR:
+                raise
+        self.release((keep, above))
+        return os.open(name, flags, dir_fd=above)
+
+    def release(self, but: Iterable[int | None] = ()) -> None:
+        """Close the directories that were opened on the way, ``but`` those in use."""
+        if self._pins is None or self._pins.alone(self._opened):
+            self._opened.close(but)
+
+
+def _is_link(name: str, above: int) -> bool:
+    with suppress(OSError):
+        return S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+    return False
+
+
+def _link(path: str) -> RejectedError:
+    return RejectedError(
+        "open",
+        path,
+        f"{path} is a link: files behind it are not of this job. Remove the link (if its directory "
+        "was moved away, put that back) and repeat this",
+    )

@@ -16,7 +16,7 @@ from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
 from asynccommit.stores.grant import Grant, granted
 from asynccommit.stores.local import files, moves, probes
 from asynccommit.stores.local.lanes import Lanes
-from asynccommit.stores.local.pins import LocalPins, Reach, can_pin, pins_of
+from asynccommit.stores.local.pins import LocalPins, Reach, can_pin, path_from, pins_of
 from asynccommit.stores.modes import modes_of
 from asynccommit.stores.urls import Address
 
@@ -116,8 +116,8 @@ class LocalStore:
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         await _ask(self._slow, "copy", files.copy, source, dest, overwrite, self._modes.file)
 
-    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> LocalPins:
-        call = self._quick.submit(LocalPins, places, families)
+    async def pin(self, places: Sequence[str], roots: Sequence[str] = ()) -> LocalPins:
+        call = self._quick.submit(LocalPins, places, roots)
         return await _answer(self._quick, "pin", call, places[0])
 
     async def rename(
@@ -193,35 +193,37 @@ def _under(grant: Grant, op: str, function: Callable[..., Any], path: str, *args
         if check is not None:
             check()
         return function(path, *args)
-    makes = op == "mkdir" and pins.makes(path)
-    real = path if makes else pins.inside(path) if op == "list" else pins.real(path)
-    if op == "copy":
-        args = (pins.real(args[0]), *args[1:])
-    if check is not None:
-        check()
+    with Reach(pins, check) as reach:
+        answer = _reached(reach, op, function, path, *args)
+    if op in ("delete", "delete_tree"):
+        pins.forget(path)
+    if op == "mkdir":
+        pins.came(path)
+    return answer
+
+
+def _reached(reach: Reach, op: str, function: Callable[..., Any], path: str, *args: Any) -> Any:
+    """Run one call, with paths that follow no link below a root."""
     try:
+        if op == "list":
+            return function(path, *args, reach.inside(path))
+        if op in ("mkdir", "mkdir_new"):
+            reach.require_same(path)
+            reach.check()
+            return function(path, *args, reach)
+        here, name = reach.at(path)
+        real = path_from(here, name)
+        if op in ("copy", "rename"):  # a probe has its second path there as well
+            args = (path_from(*reach.at(args[0], keep=here)), *args[1:])
+        reach.check()
         answer = function(real, *args)
     except StoreError as error:
-        raise type(error)(error.op, path, pins.shown(error.detail)) from error
+        raise type(error)(error.op, path, reach.shown(error.detail)) from error
     except OSError as error:
         if error.filename2 is not None:
-            error.filename2 = pins.shown(os.fsdecode(error.filename2))
+            error.filename2 = reach.shown(os.fsdecode(error.filename2))
         raise
-    if makes:
-        pins.came(path)
-    return answer if real is path else _named(answer, real, path)
-
-
-def _named(answer: Any, real: str, path: str) -> Any:
-    """Return an answer about ``real`` as one about ``path``."""
-    if isinstance(answer, Info):
-        return answer._replace(path=path)
-    if isinstance(answer, tuple) and isinstance(answer[0], Page):
-        page, cut = answer[0], len(real)
-        entries = tuple(info._replace(path=path + info.path[cut:]) for info in page.entries)
-        stale = tuple(path + name[cut:] for name in page.stale)
-        return replace(page, entries=entries, stale=stale), *answer[1:]
-    return answer
+    return answer._replace(path=path) if isinstance(answer, Info) else answer
 
 
 def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: str | None) -> None:
@@ -229,16 +231,24 @@ def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: st
         moves.rename(source, dest, replace, None, etag)
         return
     pins = pins_of(grant)
-    with Reach(pins, grant.check) as reach:
+    with Reach(pins, grant.check, shared=True) as reach:
         moves.rename(source, dest, replace, reach, etag)
     if pins is not None:
+        pins.forget(source)
         pins.went(source)
         pins.came(dest)
 
 
 def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | None]:
     """List directories in a thread, up to a page's worth of entries."""
-    listed = files.page if grant is None else partial(_under, grant, "list", files.page)
+    pins = None if grant is None else pins_of(grant)
+    if pins is None:
+        return _list_each(paths, files.page)
+    with Reach(pins) as reach:
+        return _list_each(paths, partial(_reached, reach, "list", files.page))
+
+
+def _list_each(paths: Sequence[str], listed: Callable[..., Any]) -> Sequence[Page | None]:
     found: list[Page | None] = []
     entries, end = 0, perf_counter() + _WHILE
     for path in paths:
@@ -257,8 +267,12 @@ def _list_many(grant: Grant | None, paths: Sequence[str]) -> Sequence[Page | Non
 def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:
     if grant is None:
         return _rename_each(pairs, None)
-    with Reach(pins_of(grant), grant.check) as reach:
-        return _rename_each(pairs, reach)
+    pins = pins_of(grant)
+    with Reach(pins, grant.check, shared=True) as reach:
+        done, problem = _rename_each(pairs, reach)
+    if problem is not None and pins is not None:  # where nothing was found, look anew
+        pins.forget()
+    return done, problem
 
 
 def _rename_each(pairs: Sequence[Move], reach: Reach | None) -> Renamed:

@@ -327,12 +327,12 @@ class Wrapped:
         """See ``Store.sync``."""
         await self._call(Op("sync", (path,), True, True))
 
-    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
+    async def pin(self, places: Sequence[str], roots: Sequence[str] = ()) -> Pins:
         """See ``PinningStore.pin``.
 
         No policy sees the call, as it sends no request to a service.
         """
-        return await cast(PinningStore, self.store).pin(places, families)
+        return await cast(PinningStore, self.store).pin(places, roots)
 
     async def aclose(self) -> None:
         """See ``Store.aclose``."""

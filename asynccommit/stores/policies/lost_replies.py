@@ -21,7 +21,7 @@ from typing import Any
 
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, StoreError
 from asynccommit.redact import Redacted
-from asynccommit.stores.base import Info, Traits
+from asynccommit.stores.base import NOT_A_LINK, Info, Traits
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.policies.lost_completions import SuspectCompletion
 from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
@@ -168,7 +168,8 @@ class Recover:
                 return call(op)
             if marks[op.name]:
                 return self._sent(call, op if op.options.get("token") else self._marked(op))
-            if op.name == "rename" and (etags or contents) and op.options.get("etag"):
+            etag = op.options.get("etag")
+            if op.name == "rename" and (etags or contents) and etag not in (None, NOT_A_LINK):
                 return self._sent(call, op)
             if op.name == "rename" and contents:
                 return self._versioned(call, op)

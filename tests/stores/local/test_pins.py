@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, suppress
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.errors import ExistsError, NotFoundError
+from asynccommit.errors import ExistsError, NotFoundError, RejectedError
+from asynccommit.stores.base import NOT_A_LINK
 from asynccommit.stores.grant import check_grant, granting, unchecked
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
@@ -268,3 +271,78 @@ async def test_a_tree_that_is_replaced_before_it_is_deleted(
     with granting(check=check), suppress(ExistsError):
         await store.delete_tree(str(task))
     assert (task / "part-0").read_text() == "new"
+
+
+async def test_no_link_below_a_root_is_followed(store: LocalStore, tmp_path: Path) -> None:
+    """Each request names the link, and what is behind it stays as it is; a root may be a link."""
+    (tmp_path / "private/in").mkdir(parents=True)
+    (tmp_path / "private/secret").write_text("s")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "table").symlink_to(tmp_path / "real")
+    (tmp_path / "real/link").symlink_to(tmp_path / "private")
+    (tmp_path / "real/file").write_text("f")
+    table, before = str(tmp_path / "table"), tree(tmp_path / "private")
+    link = f"{table}/link"
+    with granting(pins=await store.pin([f"{table}/_temporary/job"], [table])):
+        for request in (
+            store.rename(f"{link}/secret", f"{table}/secret"),
+            store.rename(f"{table}/file", f"{link}/file"),
+            store.rename(f"{table}/file", f"{link}/in/file", replace=True),
+            store.head(f"{link}/secret"),
+            store.get(f"{link}/secret", 10),
+            store.list(link),
+            store.list(f"{link}/in"),
+            store.put(f"{link}/new", b"x"),
+            store.mkdir(link),
+            store.mkdir(f"{link}/in"),
+            store.mkdir(f"{link}/new"),
+            store.mkdir_new(f"{link}/new"),
+            store.copy(f"{link}/secret", f"{table}/secret"),
+            store.copy(f"{table}/file", f"{link}/file"),
+            store.delete(f"{link}/secret"),
+            store.delete_tree(f"{link}/in"),
+        ):
+            with pytest.raises(RejectedError, match=f"{link} is a link"):
+                await request
+        done, error = await store.rename_many([(f"{link}/secret", f"{table}/secret", None)])
+        assert (done, type(error)) == (0, RejectedError)
+        assert await store.list_many([link, table]) != []
+        assert [info.path for info in (await store.list(table)).entries] == [
+            f"{table}/file",
+            link,
+        ]
+        await store.mkdir(f"{table}/day=1/hour=1")
+        await store.rename(f"{table}/file", f"{table}/day=1/hour=1/file")
+    assert tree(tmp_path / "private") == before
+    assert (tmp_path / "real/day=1/hour=1/file").read_text() == "f"
+
+
+async def test_a_link_is_not_renamed_as_a_file(store: LocalStore, tmp_path: Path) -> None:
+    """Where a file without an etag is meant, a link in its place stays where it is."""
+    (tmp_path / "file").write_text("f")
+    (tmp_path / "link").symlink_to("file")
+    source, dest = str(tmp_path / "link"), str(tmp_path / "dest")
+    with pytest.raises(RejectedError, match="a symbolic link"):
+        await store.rename(source, dest, etag=NOT_A_LINK)
+    await store.rename(str(tmp_path / "file"), dest, etag=NOT_A_LINK)
+    assert tree(tmp_path) == ["dest", "link"]
+
+
+async def test_few_descriptors_are_enough(store: LocalStore, tmp_path: Path) -> None:
+    """With nearly no descriptor left, files of many directories are renamed all the same."""
+    pairs = []
+    for number in range(80):
+        (tmp_path / f"a/{number}").mkdir(parents=True)
+        (tmp_path / f"b/{number}").mkdir(parents=True)
+        (tmp_path / f"a/{number}/f").touch()
+        pairs.append((f"{tmp_path}/a/{number}/f", f"{tmp_path}/b/{number}/f", None))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with granting(pins=await store.pin([f"{tmp_path}/job"], [str(tmp_path)])):
+        top = max(map(int, os.listdir("/proc/self/fd")))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top + 8, hard))
+        try:
+            done, error = await store.rename_many(pairs)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (done, error) == (80, None)
+    assert (await store.list(f"{tmp_path}/b/79")).entries

@@ -279,9 +279,9 @@ async def test_directories_are_made_though_others_remove_their_parents(
     """Another job that removes an empty parent in between delays a mkdir, and fails none."""
     mkdir, removed = os.mkdir, 0
 
-    def race(path: str, mode: int = 0o777) -> None:
+    def race(path: str, mode: int, dir_fd: int | None = None) -> None:
         nonlocal removed
-        mkdir(path, mode)
+        mkdir(path, mode, dir_fd=dir_fd)
         if removed < 4:
             removed += 1
             os.rmdir(path)
@@ -297,7 +297,7 @@ async def test_directories_that_cannot_be_made_are_given_up(
 ) -> None:
     """A parent that is gone again each time is reported as missing."""
 
-    def race(path: str, mode: int = 0o777) -> None:
+    def race(path: str, mode: int, dir_fd: int | None = None) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     monkeypatch.setattr(os, "mkdir", race)
