@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import ClassVar, Protocol
 
 from asynccommit.commit.by_rename.attempt_files import delete_remains
@@ -90,11 +95,12 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         self, run: CommitContext, *, save: bool = True, inputs: Inputs | None = None
     ) -> AsyncIterator[None]:
         """See ``Publisher.working``."""
-        async with reporting(run, stopped=say_stopped, save=save):
+        # The pins outlive the block: what is written about a failure follows no link either.
+        async with AsyncExitStack() as pins, reporting(run, stopped=say_stopped, save=save):
             if inputs is not None:
                 run.snapshot = await look_ahead(run, inputs)
-            async with pinned(run):
-                yield
+            await pins.enter_async_context(pinned(run))
+            yield
 
     def looking(self, run: CommitContext) -> AbstractAsyncContextManager[None]:
         """See ``Publisher.looking``."""

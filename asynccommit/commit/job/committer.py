@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Generic, Self
@@ -413,18 +414,20 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             return run.result
 
     async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:
-        try:
-            async with commit_failures(run), self.publisher.looking(run):
-                state = await self.publisher.state(run)
-                if state is not None:
-                    with run.meter.timed("job_stage_abort"):
-                        return await self.publisher.roll_back(run, state, force=force)
-                if await self.publisher.is_committed(run, trusting=True):
-                    text = "it is committed and cannot be rolled back"
-                    raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
-        except BaseException as error:
-            await self.publisher.stopped(run, error)
-            raise
+        async with AsyncExitStack() as looking:
+            try:
+                async with commit_failures(run):
+                    await looking.enter_async_context(self.publisher.looking(run))
+                    state = await self.publisher.state(run)
+                    if state is not None:
+                        with run.meter.timed("job_stage_abort"):
+                            return await self.publisher.roll_back(run, state, force=force)
+                    if await self.publisher.is_committed(run, trusting=True):
+                        text = "it is committed and cannot be rolled back"
+                        raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
+            except BaseException as error:
+                await self.publisher.stopped(run, error)
+                raise
         return await self._abort(run, "rolled back", careful=not force)
 
     # --- the end, and looks at it
