@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.crash import chaos, reruns, rivals, strangers, test_journaled_moves, test_uploads_races
+from tests.crash import (
+    chaos,
+    forgers,
+    reruns,
+    rivals,
+    strangers,
+    test_journaled_moves,
+    test_uploads_races,
+)
 from tests.crash.worlds import HDFS, KINDS, SETTLING
 from tests.support.strikes import counted
 
@@ -55,6 +63,7 @@ SIMULATIONS: Mapping[str, Simulation] = {
     "strangers": Simulation(
         _in_worlds(strangers.violations, KINDS), REQUESTS | DRIVERS | {"stranger"}
     ),
+    "forgers": Simulation(forgers.violations, forgers.ACTORS),
     "rivals": Simulation(_in_worlds(rivals.violations, KINDS), REQUESTS | DRIVERS),
     "reruns": Simulation(_in_worlds(reruns.violations, SETTLING), REQUESTS | {"suspension"}),
     "moves": Simulation(

@@ -58,8 +58,9 @@ class HdfsWorld:
         """See ``ModelWorld.storm``."""
         self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
 
-    def store(self, process: Process, user: str = "alice") -> Store:
-        """See ``World.store``."""
+    def store(self, process: Process) -> Store:
+        """See ``World.store``; a process is of the user whose name its own begins with."""
+        user = "mallory" if process.name.startswith("mallory") else "alice"
         settings = {"weather": self.weather, "patience": 0.5}
         client = MortalHdfsClient(self.namenode, settings, process, user)
         # The names of temporary files are the same in every run of a seed.
@@ -92,9 +93,9 @@ class HdfsWorld:
 class BatchWorld(HdfsWorld):
     """The same, with several directories in a call, as a local disk takes them."""
 
-    def store(self, process: Process, user: str = "alice") -> Store:
+    def store(self, process: Process) -> Store:
         """See ``World.store``."""
-        return BatchHdfsStore(super().store(process, user))
+        return BatchHdfsStore(super().store(process))
 
 
 class BatchHdfsStore(Wrapped):

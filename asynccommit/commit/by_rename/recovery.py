@@ -42,7 +42,8 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
     Raises ``OwnedError`` if its owner lives.
     """
     refuse_other_attempts(run, await begun_attempts(run, others=True))
-    if not _is_committed(standing.decision):  # of a committed job only the clean-up is left
+    # Of a committed job only the clean-up is left, unless another user has said that it is one.
+    if standing.mixed or not _is_committed(standing.decision):
         await require_own_record(run, standing)
     async with await _taken(run, standing, force=force) as lease:
         run.options = recorded_options(run, standing.record)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from asynccommit.commit.context import of_commit
-from asynccommit.commit.job.record_owner import foreign_owner
+from asynccommit.commit.job.record_owner import foreign_owner, is_of_commit
 from asynccommit.commit.layout import ALIVE, EPOCH, OUTCOME, OWNER, STOPPED, Layout
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import (
@@ -49,6 +49,7 @@ class CommitState:
         decision: how the commit ends.
         epochs: the numbers of the places where owners have worked.
         foreign: another user to whom a part of the commit belongs, for people, or ``""``.
+        mixed: whether its parts belong to several users.
     """
 
     record: CommitRecord
@@ -59,6 +60,7 @@ class CommitState:
     decision: Decision | None = None
     epochs: list[int] = field(default_factory=list)
     foreign: str = ""
+    mixed: bool = False
 
     @property
     def epoch(self) -> int:
@@ -104,6 +106,7 @@ async def _standing(
         seen=_seen(layout, found, epoch),
         epochs=sorted(n for n in map(epoch_of, _directories(found)) if n),
         foreign=foreign_owner(store, found.values()),
+        mixed=len({info.owner for path, info in found.items() if is_of_commit(path)}) > 1,
     )
     if layout.stopped(epoch) in found:
         standing.stop = await _stop(store, layout, standing.claim)

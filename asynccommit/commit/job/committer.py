@@ -25,7 +25,12 @@ from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
-from asynccommit.errors import CommitError, CommittedError, NotFoundError
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    ForeignCommitError,
+    NotFoundError,
+)
 from asynccommit.options.job import Mode, OnFailure, Options
 from asynccommit.redact import Redacted
 from asynccommit.results import AbortReport, JobReport, JobStatus
@@ -503,6 +508,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         name = f"job {other.layout.job_id} is committed"
         try:
             await self._of(run, other.layout).resume_job(on_progress=self.on_settling)
+        except ForeignCommitError as error:
+            run.warn(f"{name}, and its clean-up was left to its user: {error}")
         except CommitError as error:
             again = job_command("resume", other.layout)
             run.warn(f"{name}, and its clean-up failed: {error}. To finish it: {again}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from asynccommit.api import open_kept_job
 from asynccommit.commit.by_rename.outcome import decide
 from asynccommit.errors import CommitError, ForeignCommitError, ManifestError, UnfinishedError
-from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options.job import Mode, OnUnfinished
 from tests.commit.by_rename.test_plan_file import Chunk, forge, plan_in_files
 from tests.support.commits import JOB, OTHER, At, Dies, Site, open_site, own
@@ -227,6 +228,22 @@ async def test_a_committed_job_of_another_user_is_cleaned_up(site: Site) -> None
 
     assert site.files() == THEIRS | {"ours": "n"}
     assert site.left() == []
+
+
+async def test_an_outcome_of_another_user_is_not_believed(site: Site) -> None:
+    """A clean-up would delete what a commit that is none has moved aside."""
+    site.place(PRECIOUS)
+    dies = Dies("rename", "tasks/")
+    await site.cut(THEIRS, dies, job_id=OTHER, mode=Mode.REPLACE_TABLE, mark_success=False)
+    place = directory(site)
+    record = hashlib.sha256((place / "commit-record.json").read_bytes()).hexdigest()
+    outcome = place / "commit-outcome.json"
+    outcome.write_bytes(encode_decision(Decision(Outcome.COMMITTED, 1, "id", 0, record)))
+    os.chown(outcome, MALLORY, -1)
+    before = site.tree()
+    await site.job(mark_success=False, process="2.two").check_job()
+
+    assert site.tree() == before
 
 
 async def test_an_outcome_that_goes_finishes_no_commit(site: Site) -> None:
