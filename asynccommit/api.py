@@ -21,9 +21,9 @@ from typing import Annotated, Any, NoReturn
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.cell_progress import shown_in_cell
 from asynccommit.commit.context import OnVisible
-from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.record_owner import resume_hint
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
@@ -513,8 +513,7 @@ async def _chosen(
         return jobs[0].job_id, jobs[0].attempt
     if jobs:
         dest = parse_url(os.fspath(url))
-        layouts = [Layout(dest, job.job_id, job.attempt) for job in jobs[:20]]
-        typed = "; ".join(job_command("resume", layout) for layout in layouts)
+        typed = "; ".join(resume_hint(dest, job) for job in jobs[:20])
         raise OptionError(f"{len(jobs)} unfinished commits under {dest}; name one: {typed}")
     if job_id is not None:
         return job_id, 0

@@ -21,9 +21,11 @@ from asynccommit.commit.by_rename.quotas import refuse_without_names
 from asynccommit.errors import (
     CommitError,
     DeniedError,
+    ForeignCommitError,
     NotFoundError,
     RejectedError,
     UnavailableError,
+    UnfinishedError,
 )
 from asynccommit.formats.success import decode_success
 from asynccommit.runtime.users import own_name
@@ -85,11 +87,14 @@ def states(found: Any) -> dict[str, str]:
     return {job["job_id"]: job["state"] for job in found["jobs"]}
 
 
-def run_driver(url: str, job_id: str, renames: int, mode: str = "append") -> int:
-    """Run a driver that kills itself before the rename of that number."""
+def run_driver(
+    url: str, job_id: str, renames: int, mode: str = "append", user: str = own_name()
+) -> int:
+    """Run a driver of a user that kills itself before the rename of that number."""
     words = [url, job_id, mode, str(renames)]
     line = [sys.executable, "-m", "tests.support.hdfs_kill", *words]
-    return subprocess.run(line, env=environment(), timeout=120, check=False).returncode
+    variables = environment() | {"HADOOP_USER_NAME": user}
+    return subprocess.run(line, env=variables, timeout=120, check=False).returncode
 
 
 async def test_job_is_committed(hdfs: MiniHdfs, dest: str) -> None:
@@ -117,6 +122,31 @@ def test_directory_of_a_commit_is_its_owners(hdfs: MiniHdfs, dest: str) -> None:
         status = hdfs.filesystem.getFileStatus(place)
 
     assert (str(status.getPermission()), status.getOwner()) == ("rwx------", own_name())
+
+
+@pytest.mark.parametrize("how", ["refuse", "resume", "rollback"])
+async def test_a_nightly_job_does_nothing_for_another_user(
+    hdfs: MiniHdfs, dest: str, how: str
+) -> None:
+    """The superuser of HDFS leaves the commit of a user alone, and finishes it when asked."""
+    place = hdfs.path(dest)
+    hdfs.mkdirs(dest)
+    with hdfs.hadoop.errors():
+        rights = hdfs.hadoop.new("org.apache.hadoop.fs.permission.FsPermission", "777")
+        hdfs.filesystem.setPermission(place, rights)
+    url = f"{hdfs.url}{dest}"
+    assert run_driver(url, "theirs", 3, user="mallory") == -signal.SIGKILL
+    before = seen(hdfs, dest)
+    refused = UnfinishedError if how == "refuse" else ForeignCommitError
+    with pytest.raises(refused, match="belongs to mallory"):
+        async with open_job(url, options={"asynccommit.on.unfinished": how}):
+            pass
+
+    assert seen(hdfs, dest) == before
+    found = command("status", url)[1]["jobs"]
+    assert [(job["belongs_to"], job["resume"]["command"]) for job in found] == [("mallory", "")]
+    assert command("resume", url)[0] == 0
+    assert seen(hdfs, dest) == files_of("theirs")
 
 
 async def test_job_that_fails_leaves_nothing(hdfs: MiniHdfs, dest: str) -> None:

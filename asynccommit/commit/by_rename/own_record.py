@@ -23,6 +23,8 @@ async def require_own_record(run: CommitContext, standing: CommitState) -> None:
     """
     if run.store.traits.user is None or standing.commit_id in (run.trusted, run.identity.commit_id):
         return
+    if standing.is_committed and not standing.mixed:
+        return  # only the clean-up is left, unless another user has said that it is committed
     if run.asked:
         if standing.foreign:
             run.warn(f"the record of its commit belongs to {standing.foreign}")

@@ -42,15 +42,13 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
     Raises ``OwnedError`` if its owner lives.
     """
     refuse_other_attempts(run, await begun_attempts(run, others=True))
-    # Of a committed job only the clean-up is left, unless another user has said that it is one.
-    if standing.mixed or not _is_committed(standing.decision):
-        await require_own_record(run, standing)
+    await require_own_record(run, standing)
     async with await _taken(run, standing, force=force) as lease:
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
         if _is_committed(decision):
             run.phase = Phase.COMMITTED
-        elif _is_committed(standing.decision) and not lease.closed:
+        elif standing.is_committed and not lease.closed:
             text = f"its outcome, which said committed, is gone: look at {run.layout.attempt_dir}"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if decision is not None and decision.outcome is Ending.ROLLBACK:
@@ -103,7 +101,7 @@ async def roll_back_job(
     run: CommitContext, standing: CommitState, *, force: bool = False
 ) -> AbortReport:
     """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
-    if _is_committed(standing.decision):
+    if standing.is_committed:
         text = "it is committed and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
     await require_own_record(run, standing)
@@ -159,10 +157,11 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
         plan = await load_plan(run, standing.record, loaded)
         try:
             settled = await reconcile(run, plan)
-        except DeniedError:
-            if not standing.foreign:
+        except DeniedError as error:
+            if not (standing.foreign and within(error.path, [run.layout.job_dir])):
                 raise
-            return known  # only its owner may look into its directory
+            why = f"its directory is not readable here, it belongs to {standing.foreign}"
+            return replace(known, why=why)
         done = 0
         async for entry in loaded.spill.each():
             done += settled.has(entry)

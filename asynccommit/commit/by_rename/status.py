@@ -63,6 +63,11 @@ class CommitState:
     mixed: bool = False
 
     @property
+    def is_committed(self) -> bool:
+        """Return whether its outcome is that the job is committed."""
+        return self.decision is not None and self.decision.outcome is Outcome.COMMITTED
+
+    @property
     def epoch(self) -> int:
         """Return the number of owners that the commit has had."""
         return self.claim.epoch
@@ -239,9 +244,8 @@ def number_in(name: str, prefix: str, suffix: str) -> int:
 
 def is_over(standing: CommitState) -> bool:
     """Return whether a committed job is all done but was not deleted."""
-    decided, stop = standing.decision, standing.stop
-    committed = decided is not None and decided.outcome is Outcome.COMMITTED
-    return committed and stop is not None and not stop.error
+    stop = standing.stop
+    return standing.is_committed and stop is not None and not stop.error
 
 
 def epoch_of(path: str) -> int:

@@ -11,13 +11,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.paths import ancestors
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import DeniedError, ForeignCommitError, StoreError
+from asynccommit.results import JobStatus
 from asynccommit.runtime.users import user_name
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.tree import list_if_there, remove_file
+from asynccommit.stores.urls import Address
 
 _STATE, _CLOCK = "commit-", "commit-clock-"
 """How names of a commit's own files begin, and those that others write to ask for the time."""
@@ -44,6 +47,13 @@ def foreign_owner(store: Store, found: Iterable[Info]) -> str:
 def not_ours(layout: Layout, user: str) -> str:
     """Return the advice on a commit of another user."""
     return f"its record belongs to {user}: look at {layout.attempt_dir} before anybody acts on it"
+
+
+def resume_hint(dest: Address, job: JobStatus) -> str:
+    """Return the command that resumes a job, or the user to whom it belongs."""
+    if job.belongs_to:
+        return f"{job.job_id} of {job.belongs_to}"
+    return job_command("resume", Layout(dest, job.job_id, job.attempt))
 
 
 async def require_own(run: CommitContext, store: Store) -> list[Info]:

@@ -13,11 +13,19 @@ import pytest
 
 from asynccommit.api import open_kept_job
 from asynccommit.commit.by_rename.outcome import decide
-from asynccommit.errors import CommitError, ForeignCommitError, ManifestError, UnfinishedError
+from asynccommit.errors import (
+    CommitError,
+    DeniedError,
+    ForeignCommitError,
+    ManifestError,
+    UnfinishedError,
+)
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options.job import Mode, OnUnfinished
+from asynccommit.results import State
 from tests.commit.by_rename.test_plan_file import Chunk, forge, plan_in_files
 from tests.support.commits import JOB, OTHER, At, Dies, Site, open_site, own
+from tests.support.faults import Fault, Faults
 from tests.support.permissions import GIVES_AWAY, MALLORY, give_away
 
 pytestmark = GIVES_AWAY
@@ -197,6 +205,32 @@ async def test_who_asks_for_it_is_told_whose_it_is(site: Site, act: str) -> None
     old = {"precious.csv": "p", "day=1/old": "o"}
     assert site.files() == old | (THEIRS if act == "resume" else {})
     assert site.left() == []
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+async def test_a_directory_that_only_its_owner_enters_is_not_taken_over(
+    site: Site, act: str
+) -> None:
+    """Who asks for it without the rights is refused before a claim is written."""
+    await forged(site)
+    before = site.tree()
+    job = site.job(Faults(Fault("list", DeniedError, "commit-epoch-")), job_id=OTHER)
+    with pytest.raises(CommitError, match="belongs to uid 1234, and only that user may enter it"):
+        await (job.resume_job() if act == "resume" else job.rollback_job())
+
+    assert site.tree() == before
+
+
+async def test_a_status_of_what_is_not_readable(site: Site) -> None:
+    """All but the number of moved files is told, and why that is not."""
+    place = await forged(site)
+    denied = DeniedError("head", f"{place}/commit-epoch-000001/aside/in/f")
+    look = Faults(Fault("list", lambda op, path: denied, "day=1"))
+    found = await site.job(look, job_id=OTHER).job_status()
+
+    assert found is not None
+    assert (found.state, found.done, found.files) == (State.STOPPED, None, 2)
+    assert found.why == "its directory is not readable here, it belongs to uid 1234"
 
 
 async def test_a_rerun_of_the_job_leaves_anothers_commit_alone(site: Site) -> None:
