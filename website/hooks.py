@@ -15,6 +15,41 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+GROUPS = {
+    "Run a job": ("open_job", "Job", "open_task", "Task", "TaskCommit", "Mode"),
+    "Commit a job that was set up elsewhere": ("commit_job", "plan_job", "abort_job"),
+    "After a crash": ("job_statuses", "resume_job", "rollback_job", "JobStatus", "State"),
+    "Reports and progress": ("JobReport", "AbortReport", "Progress"),
+    "Open a store": ("open_store",),
+    "Options": ("Options", "UploadOptions", "OnFailure", "OnUnfinished", "OptionWarning"),
+    "For authors of engines": ("open_committer", "CommitterWarning"),
+    "Errors of arguments": ("AsyncCommitError", "OptionError", "UrlError", "UnsupportedError"),
+    "Errors of jobs": (
+        "CommitError",
+        "PreflightError",
+        "ValidationError",
+        "CommitUnknownError",
+        "UnfinishedError",
+        "ForeignCommitError",
+        "CommittedError",
+        "OwnedError",
+        "LeaseLostError",
+        "ManifestError",
+    ),
+    "Errors of stores": (
+        "StoreError",
+        "ThrottledError",
+        "UnavailableError",
+        "OutcomeUnknownError",
+        "NotFoundError",
+        "ExistsError",
+        "PreconditionError",
+        "DeniedError",
+        "RejectedError",
+    ),
+}
+"""The names of the package itself, by what one does with them."""
+
 _FENCE = re.compile(r"^( *```)(\w+)[ \w.-]*$", re.MULTILINE)
 _PACKAGE = re.compile(r"^\| `(asynccommit[a-z.]*)` \| (.*) \|$", re.MULTILINE)
 
@@ -54,4 +89,17 @@ def _packages() -> list[tuple[str, str]]:
 
 
 def _page(package: str, what: str) -> str:
-    return f"# {package}\n\n{what[0].upper()}{what[1:]}.\n\n::: {package}\n"
+    head = f"# {package}\n\n{what[0].upper()}{what[1:]}.\n\n"
+    if package != "asynccommit":
+        return f"{head}::: {package}\n"
+    return head + "\n".join(_group(title, names) for title, names in GROUPS.items())
+
+
+def _group(title: str, names: tuple[str, ...]) -> str:
+    shown = "\n".join(
+        f"::: asynccommit.{name}\n    options:\n      heading_level: 3\n"
+        "      show_root_heading: true\n      show_root_toc_entry: true\n"
+        "      show_root_full_path: false\n"
+        for name in names
+    )
+    return f"## {title}\n\n{shown}"

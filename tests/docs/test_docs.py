@@ -143,6 +143,15 @@ def test_extras_exist(snippet: Snippet) -> None:
     }
 
 
+def test_readme_is_a_first_page() -> None:
+    """README has at most 700 words, one table, and its first code on the first screen."""
+    text = (ROOT / "README.md").read_text("utf-8")
+
+    assert len(text.split()) <= 700
+    assert len(re.findall(r"^\|[-|]+\|$", text, re.MULTILINE)) == 1
+    assert text[: text.index("```")].count("\n") < 30
+
+
 def test_readme_starts_with_the_two_commands() -> None:
     """The README's ``make`` commands are exactly the two that set up everything."""
     found = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
+import asynccommit
 from tests.support.snippets import ROOT
 
 SITE = (ROOT / "mkdocs.yml").read_text("utf-8")
@@ -34,3 +36,14 @@ def test_tools_of_the_site_are_locked() -> None:
     assert wanted
     assert [name for name in wanted if not re.search(rf"^{name}==\S+ ", locked, re.M)] == []
     assert locked.count("==") <= locked.count("--hash=sha256:")
+
+
+def test_page_of_the_package_has_each_name_by_its_task() -> None:
+    """The page of the API begins with the job, and has every public name of the package once."""
+    text = (ROOT / "website/hooks.py").read_text("utf-8")
+    found = re.search(r"^GROUPS = (\{.*?^\})$", text, re.MULTILINE | re.DOTALL)
+    assert found
+    names = [name for group in ast.literal_eval(found[1]).values() for name in group]
+
+    assert names[0] == "open_job"
+    assert sorted([*names, "__version__"]) == sorted(asynccommit.__all__)
