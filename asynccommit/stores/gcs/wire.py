@@ -154,7 +154,8 @@ def info_of(path: str, body: bytes) -> Info:
         raise ValueError(f"the response is about {info.path!r}")
     metadata = item.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
-    token = said.get(TOKEN, said.get(SOURCE))
+    # A server may merge the metadata of a copy with its source's: the copy has both then.
+    token = said.get(SOURCE, said.get(TOKEN))
     return info._replace(token=token if isinstance(token, str) else None)
 
 

@@ -26,7 +26,10 @@ from asynccommit.stores.gcs.moves import Moves
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import NoAnswerError, NotSentError, Response, TransportError
 from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.models.gcs import copies
+from asynccommit.testing.models.gcs.bucket import GcsBucket
 from asynccommit.testing.models.gcs.model import GcsLimits
+from asynccommit.testing.models.gcs.objects import Details, GcsObject
 from tests.support.contract import LIMIT
 from tests.support.gcs_store import BUCKET, Direct, Sent, new_service, new_store
 
@@ -443,6 +446,27 @@ async def test_another_process_finishes_what_was_cut_off_in_between(slow: Direct
     assert await there(first) == {"/a": b"data", "/b": b"data"}
     await new_store(slow).rename("/a", "/b", etag=info.etag)
     assert await there(first) == {"/b": b"data"}
+
+
+async def test_a_server_that_merges_the_metadata_of_a_copy(
+    slow: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is found by its mark although the token of its source is beside it."""
+
+    def merged(dest: GcsBucket, copied: GcsObject, details: Details | None) -> Details:
+        made = whole(dest, copied, details)
+        return made._replace(metadata={**copied.details.metadata, **made.metadata})
+
+    whole = copies._copied
+    monkeypatch.setattr(copies, "_copied", merged)
+    store = new_store(slow)
+    info = await store.put("/a", b"data", token="the-token")
+    slow.after = to("rewriteTo", NoAnswerError("cut"), times=1)
+    with pytest.raises(OutcomeUnknownError):
+        await store.rename("/a", "/b", etag=info.etag)
+    await store.rename("/a", "/b", etag=info.etag)
+
+    assert await there(store) == {"/b": b"data"}
 
 
 @pytest.mark.parametrize("content", [b"data", b"DATA", b"longer data"])
