@@ -388,7 +388,7 @@ async def tell(seed: int, kind: str = "adls") -> Story:
 async def _tell(seed: int, kind: str) -> Story:
     story = await begin(seed, kind)
     second = await add_second_job(story)
-    story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng))
+    story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng, seed))
     others = story.rng.randint(0, 2)
     acts = [first_driver(story, alone=not others and second is None)]
     acts += [another_driver(story) for _ in range(others)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from asynccommit.options.job import Mode, OnFailure
-from asynccommit.testing.models.fault_rules import CUT_BEFORE, LATE, Climate, Fault
+from asynccommit.testing.models.fault_rules import AGAIN, CUT_BEFORE, LATE, TWICE, Climate, Fault
 from asynccommit.testing.models.latency import Latency
 from tests.crash.jobs import DIAGNOSTICS, REPORTS, Scenario
 from tests.crash.scenarios import OLD, OTHERS
@@ -63,11 +63,22 @@ def draw_options(rng: random.Random) -> dict[str, Any]:
     return options
 
 
-def draw_climate(rng: random.Random) -> Climate:
-    """Return a storm, in which requests are lost too; in some late is later than a lease."""
+def draw_climate(rng: random.Random, seed: int) -> Climate:
+    """Return a storm, in which requests are lost too; in some late is later than a lease.
+
+    In every third storm requests are executed twice as well, the second time at once or late; in
+    every ninth, most of them.
+    """
     late = Latency("uniform", 0.0, LEASE * 3) if rng.random() < 0.3 else None
     rules = [
         replace(rule, delay=late) if late is not None and rule.kind == LATE else rule
         for rule in STORM.faults
     ]
+    if seed // 7 % 3 == 0:
+        share = 0.3 if seed // 7 % 9 == 0 else 0.03
+        rules += [
+            Fault(TWICE, probability=share),
+            Fault(AGAIN, probability=share, delay=Latency(first=0.0)),
+            Fault(AGAIN, probability=share / 3, delay=late),
+        ]
     return Climate((*rules, _LOST), _LATENCY)

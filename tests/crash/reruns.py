@@ -132,7 +132,7 @@ async def tell(seed: int, kind: str = "adls") -> list[str]:
     rerun = Rerun(rng, world, *draw(rng, mode))
     await rerun.first.run_tasks(world)
     if seed % 2:
-        world.storm(random.Random(f"weather {seed}"), draw_climate(rng))
+        world.storm(random.Random(f"weather {seed}"), draw_climate(rng, seed))
     async with asyncio.timeout(FOREVER):
         *_, early = await asyncio.gather(sleeper(rerun), operator(rerun), watch(rerun))
         await asyncio.sleep(LEASE * 5)

@@ -220,7 +220,7 @@ async def tell(seed: int, kind: str = "adls") -> tuple[Race, list[str]]:
     """Let one seed happen; return it with what is wrong."""
     race = await begin(seed, kind)
     if seed % 2:
-        race.world.storm(random.Random(f"weather {seed}"), draw_climate(race.rng))
+        race.world.storm(random.Random(f"weather {seed}"), draw_climate(race.rng, seed))
     async with asyncio.timeout(FOREVER):
         await asyncio.gather(*(first_try(race, rival) for rival in race.rivals))
         open_ = list(race.rivals)

@@ -42,6 +42,7 @@ class Simulation(NamedTuple):
 
 
 REQUESTS = frozenset(f"request {kind}" for kind in ("before", "after", "cut_before", "cut", "late"))
+DOUBLED = frozenset({"request twice", "request again"})
 DRIVERS = frozenset({"death", "suspension"})
 CHAOS = REQUESTS | DRIVERS | {"another driver", "zombie", "second job"}
 
@@ -56,20 +57,24 @@ SIMULATIONS: Mapping[str, Simulation] = {
     **{
         kind: Simulation(
             partial(chaos.violations, kind=kind),
-            CHAOS | {"straggler" if kind in ("adls", *HDFS) else "late upload"},
+            CHAOS
+            | {"straggler" if kind in ("adls", *HDFS) else "late upload"}
+            | (frozenset() if kind in HDFS else DOUBLED),
         )
         for kind in ("adls", "flat", "hns", "steps", *HDFS)
     },
     "strangers": Simulation(
-        _in_worlds(strangers.violations, KINDS), REQUESTS | DRIVERS | {"stranger"}
+        _in_worlds(strangers.violations, KINDS), REQUESTS | DRIVERS | DOUBLED | {"stranger"}
+    ),
+    "rivals": Simulation(_in_worlds(rivals.violations, KINDS), REQUESTS | DRIVERS | DOUBLED),
+    "reruns": Simulation(
+        _in_worlds(reruns.violations, SETTLING), REQUESTS | DOUBLED | {"suspension"}
     ),
     "forgers": Simulation(forgers.violations, forgers.ACTORS),
-    "rivals": Simulation(_in_worlds(rivals.violations, KINDS), REQUESTS | DRIVERS),
-    "reruns": Simulation(_in_worlds(reruns.violations, SETTLING), REQUESTS | {"suspension"}),
     "moves": Simulation(
         test_journaled_moves.violations, (REQUESTS - {"request cut_before"}) | {"death"}
     ),
-    "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS),
+    "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS | DOUBLED),
 }
 
 

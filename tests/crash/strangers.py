@@ -224,7 +224,7 @@ async def tell(seed: int, kind: str = "adls") -> tuple[Story, Stranger]:
     story.watch.jobs.clear()  # a stranger may change a file that a marker stands for
     stranger = Stranger(story.world.store(Process("stranger")), random.Random(f"stranger {seed}"))
     if stormy := seed % 2 == 1:
-        story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng))
+        story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng, seed))
     async with asyncio.timeout(FOREVER):
         await asyncio.gather(first_driver(story, alone=False), stranger.act(story))
         if not stormy:

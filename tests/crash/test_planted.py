@@ -29,9 +29,11 @@ from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.success_marker import write_success
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
-from asynccommit.errors import NotFoundError
+from asynccommit.commit.job import drafts
+from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import Decision, encode_decision
 from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Op, Wrapped
 from asynccommit.stores.policies.lost_replies import Recover
 from tests.crash.checks import Check, company, encounters, points, seeds
@@ -203,6 +205,15 @@ def strangers_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(swap, "_put_back", nothing)
 
 
+def drafts_once(patch: pytest.MonkeyPatch) -> None:
+    """Put drafts in place under the etag of their first append, or fail."""
+
+    async def no_longer(*_: Any) -> Info:
+        raise PreconditionError("rename", "", "it was changed meanwhile")
+
+    patch.setattr(drafts, "_found_again", no_longer)
+
+
 def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
     """Write a record that names no part of the plan, so that a resume has none."""
 
@@ -230,6 +241,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
     "nothing restored": (nothing_restored, points(IN_THE_WAY, "rollback")),
     "deleted, not moved aside": (deleted_at_once, points(IN_THE_WAY, "rollback")),
     "strangers lost": (strangers_lost, points(REPLACE_PARTITIONS, "resume")),
+    "doubled append": (drafts_once, seeds(start=4_400)),
     "plan not saved": (plan_not_saved, points(SMALLEST, "resume")),
 }
 

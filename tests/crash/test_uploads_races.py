@@ -150,7 +150,7 @@ async def violations(seed: int) -> list[str]:
     job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]))
     story = Story(job, world)
     clock = asyncio.get_running_loop().time
-    world.weather = CountedWeather(rng, clock, draw_climate(rng), S3)
+    world.weather = CountedWeather(rng, clock, draw_climate(rng, seed), S3)
     async with asyncio.TaskGroup() as group:
         for number in range(rng.randint(2, 4)):
             name = "commit" if number == 0 else rng.choice([*ACTS, "rollback", "abort"])

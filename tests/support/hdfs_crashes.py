@@ -17,7 +17,7 @@ from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Process
-from asynccommit.testing.models.fault_rules import Climate, FaultInjector
+from asynccommit.testing.models.fault_rules import AGAIN, TWICE, Climate, FaultInjector
 from asynccommit.testing.models.hdfs.client import MortalHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode, HdfsWriteOptions
 from asynccommit.testing.models.invariants import Item
@@ -55,8 +55,10 @@ class HdfsWorld:
         return made
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
-        """See ``ModelWorld.storm``."""
-        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
+        """See ``ModelWorld.storm``; a NameNode executes a call that comes twice once."""
+        rules = tuple(rule for rule in climate.faults if rule.kind not in (TWICE, AGAIN))
+        once = replace(climate, faults=rules)
+        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, once)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``; a process is of the user whose name its own begins with."""

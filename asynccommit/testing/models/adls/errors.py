@@ -32,6 +32,8 @@ _BY_STATUS: dict[int, type[StoreError]] = {
     404: NotFoundError,
     412: PreconditionError,
 }
+# Of a write, about its temporary file: it is written anew.
+_GONE_ASIDE = frozenset({"SourcePathNotFound", "SourceConditionNotMet"})
 
 
 def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
@@ -40,5 +42,7 @@ def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
     if asked.method == "mkdir" and kind is ExistsError:
         return PreconditionError
     if asked.aside and answer.status in (404, 409, 412):
+        return UnavailableError
+    if answer.code in _GONE_ASIDE and asked.method != "rename":
         return UnavailableError
     return kind

@@ -237,7 +237,7 @@ class SimStore(Sender):
         try:
             node = await self._fill(aside, temp, data)
             info = _info(path, node)._replace(token=token)
-            await self._ask(asked, "rename", path, self._move(asked, temp, path, None, token))
+            await self._ask(asked, "rename", path, self._move(asked, temp, path, node.etag, token))
         except OutcomeUnknownError as error:
             if not await self._is_moved(look, temp, info):
                 raise UnavailableError(method, path, error.detail) from error
