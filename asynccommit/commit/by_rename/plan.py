@@ -49,6 +49,8 @@ class Plan:
         came: the directories that came so.
         held: how many files each unit holds, once they are put together.
         targets: directories whose content a mode replaces, also those that are not there.
+        looked: for each directory that was swapped, the directories moved aside with it, and their
+            times when they were looked at.
         undecided: the job attempts that were not committed when the targets were listed.
     """
 
@@ -66,6 +68,7 @@ class Plan:
     came: set[str] = field(default_factory=set)
     held: Counter[str] = field(default_factory=Counter)
     targets: list[str] = field(default_factory=list)
+    looked: dict[str, dict[str, float | None]] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
 
     @property

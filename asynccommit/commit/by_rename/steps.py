@@ -17,6 +17,7 @@ from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_directories import carry
 from asynccommit.commit.by_rename.rename_files import rename_files
 from asynccommit.commit.by_rename.success_marker import prepare_success, write_success
+from asynccommit.commit.by_rename.swap import restore_late
 from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.cleanup import CleanupResult
@@ -71,6 +72,7 @@ async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -
         lambda: _show(run, plan, marker),
         lambda: both(lambda: require_place(run), lambda: find_attempts(run)),
     )
+    await restore_late(run, plan)
     await close_place(run, Ending.COMMITTED, looked=True)
     if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
         await say_stopped(run)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from asynccommit.commit.by_rename.directories import make_all, move_one_aside
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
+from asynccommit.commit.by_rename.plan import Plan, aside_path, displaced_path, staged_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
-from asynccommit.commit.job.paths import leaves, stays
+from asynccommit.commit.job.paths import above, leaves, stays
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
@@ -36,9 +36,58 @@ async def swap_in(run: CommitContext, plan: Plan) -> None:
             await _move_in(run, path)
             run.renamed += plan.held[path]
         if aside is not None and aside.kind is Kind.DIRECTORY:
-            await _put_back(run, path, known)
+            plan.looked[path] = await _put_back(run, path, known)
 
     await for_each(sorted(replaced.keys() | plan.units), swap, workers=run.workers)
+
+
+async def restore_late(run: CommitContext, plan: Plan) -> None:
+    """Put back what others wrote to replaced directories after the swap.
+
+    A process that has such a directory open, or works in it, still writes there. This is the last
+    look before the clean-up deletes the old content; only local disks have such processes.
+    """
+    replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
+    if not (replaced and run.store.traits.pins):
+        return
+    known: set[int] | None = None
+    for path in replaced:
+        base = aside_path(run.layout, run.place, path)
+        changed = await _changed(run, plan.looked.get(path, {base: None}))
+        if changed and known is None:
+            known = await _known(run, plan)
+        with suppress(NotFoundError):
+            async for info in walk(run.store, *changed):
+                place = path + info.path[len(base) :]
+                late = fingerprint((place, info.size, info.etag)) not in (known or ())
+                if late and not info.is_dir:
+                    await _rescue(run, info, place)
+
+
+async def _changed(run: CommitContext, looked: Mapping[str, float | None]) -> list[str]:
+    """Return the outermost directories that have another time than when they were listed."""
+    found: set[str] = set()
+
+    async def look(path: str) -> None:
+        with suppress(NotFoundError):
+            if (await run.store.head(path)).modified != looked[path]:
+                found.add(path)
+
+    await for_each(looked, look, workers=run.workers)
+    return [path for path in sorted(found) if found.isdisjoint(above(path))]
+
+
+async def _rescue(run: CommitContext, info: Info, place: str) -> None:
+    """Put back a late file, or keep it if its place is taken."""
+    why = "was written while this job replaced its directory, and was put back"
+    try:
+        await _to_place(run, info, place)
+    except (ExistsError, PreconditionError):
+        kept = displaced_path(run.layout, run.identity.commit_id, place)
+        await run.store.mkdir(kept.rpartition("/")[0])
+        await run.store.rename(info.path, kept)
+        why = f"was written while this job replaced its directory: it is kept at {kept}"
+    run.warn(f"{place} {why}")
 
 
 async def _known(run: CommitContext, plan: Plan) -> set[int]:
@@ -122,13 +171,19 @@ async def _to_place(run: CommitContext, info: Info, place: str) -> None:
     await run.store.rename(info.path, place, etag=info.etag)
 
 
-async def _put_back(run: CommitContext, path: str, known: set[int]) -> None:
-    """Put back hidden names, and files that others wrote since."""
+async def _put_back(run: CommitContext, path: str, known: set[int]) -> dict[str, float | None]:
+    """Put back hidden names, and files that others wrote since.
+
+    Returns each directory that was looked at, with its time before.
+    """
     base = aside_path(run.layout, run.place, path)
-    if not await is_there(run.store, base):
-        return
+    looked: dict[str, float | None] = {}
+    with suppress(NotFoundError):
+        looked[base] = (await run.store.head(base)).modified
     hidden: list[Info] = []
-    async for info in walk(run.store, base):
+    async for info in walk(run.store, *looked):
+        if info.is_dir:
+            looked[info.path] = info.modified
         name = info.path[len(base) :]
         *above, last = (stays(part) for part in name.split("/")[1:])
         if any(above):
@@ -139,6 +194,7 @@ async def _put_back(run: CommitContext, path: str, known: set[int]) -> None:
             await _to_place(run, info, path + name)
     for info in hidden:
         await _put_back_hidden(run, info, path + info.path[len(base) :])
+    return looked
 
 
 async def _put_back_hidden(run: CommitContext, info: Info, place: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -350,3 +352,61 @@ async def test_a_job_begins_deep_in_what_is_replaced(site: Site) -> None:
 
     assert [path for path in theirs if path not in site.tree()] == []
     assert site.files() == {"a/new": "n"}
+
+
+class Inside:
+    """A foreign process that works in a directory, whatever becomes of its path."""
+
+    def __init__(self, directory: str) -> None:
+        self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+
+    async def write(self, *names: str) -> None:
+        """Write files there."""
+        for name in names:
+            await asyncio.to_thread(self._write, name)
+
+    def _write(self, name: str) -> None:
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=self.fd)
+        os.write(file, b"theirs")
+        os.close(file)
+
+
+@pytest.mark.parametrize("mode", [Mode.REPLACE_PARTITIONS, Mode.REPLACE_TABLE])
+async def test_a_writer_that_stays_in_a_replaced_directory(tmp_path: Path, mode: Mode) -> None:
+    """Its file comes to where it wrote it, or is kept if a new one is there; the report says so."""
+    site = await open_site("local", tmp_path / "root")
+    site.place(OLD)
+    inside = Inside(site.path("/table/day=1"))
+
+    act = partial(inside.write, "late", ".late", "new")
+    job = await site.ready(NEW, At("rename", "_SUCCESS", act, after=True))
+    report = await job.commit_job(mode=mode)
+
+    files = site.files()
+    kept = [name for name in files if name.startswith("_displaced/") and name.endswith("day=1/new")]
+    assert [files.pop(name) for name in kept] == ["theirs"]
+    late = {"day=1/late": "theirs", "day=1/.late": "theirs", "day=1/.kept": "k"}
+    assert {name: files[name] for name in NEW | late} == NEW | late
+    assert sorted(text.partition(" was written")[0] for text in report.warnings) == [
+        site.path(f"/table/day=1/{name}") for name in (".late", "late", "new")
+    ]
+    assert any(kept[0] in text for text in report.warnings)
+    assert site.left() == []
+    await site.close()
+
+
+async def test_a_late_file_that_cannot_be_put_back(tmp_path: Path) -> None:
+    """Nothing is deleted before it is in its place; a resume goes on."""
+    site = await open_site("local", tmp_path / "root")
+    site.place(OLD)
+    inside = Inside(site.path("/table/day=1"))
+    at = At("rename", "_SUCCESS", partial(inside.write, "late"), after=True)
+    job = await site.ready(NEW, at, Faults(Fault("rename", DeniedError, "day=1/late")))
+    with pytest.raises(CommitError):
+        await job.commit_job(mode=Mode.REPLACE_PARTITIONS)
+    report = await site.job().resume_job()
+
+    assert site.files()["day=1/late"] == "theirs"
+    assert "was put back" in report.warnings[0]
+    assert site.left() == []
+    await site.close()
