@@ -1,11 +1,11 @@
 """Remove credentials from texts such as a service's messages.
 
 A secret is searched in the text with every escape undone, however often it was escaped:
-percent-escapes of either case, escapes of JSON and XML, ``+`` or white space for either, and both
-alphabets of base64. Six consecutive characters of a secret are a match, because the text may have
-been cut; so are six characters of its base64, which headers hold. A match is replaced where it
-stands. Parameters, headers and elements that hold credentials are also recognised by their names,
-for every service.
+percent-escapes, escapes of JSON and XML, ``+`` or white space for either, both alphabets of base64,
+and all of that in either case. Six consecutive characters of a secret are a match, because the text
+may have been cut; so are six characters of its base64, which headers hold. A match is replaced
+where it stands. Parameters, headers and elements that hold credentials are also recognised by their
+names, for every service.
 
 Redact a text before cutting it: up to five characters of a secret that was cut may remain.
 """
@@ -25,10 +25,11 @@ _LEVELS = 6  # maximum number of times that a text was escaped
 _LEAST = 4  # characters of a secret's beginning at the end of a text
 _PART = 6  # characters of a secret anywhere
 _ESCAPE = re.compile(
-    r"%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[/\\\"'nrt]"
-    r"|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};|&(?:amp|lt|gt|quot|apos);"
+    r"%[0-9a-f]{2}|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|\\[/\\\"'nrt]"
+    r"|&#[0-9]{1,7};|&#x[0-9a-f]{1,6};|&(?:amp|lt|gt|quot|apos);",
+    re.IGNORECASE,
 )
-_PARTIAL = re.compile(r"(?:%[0-9a-fA-F]?|\\(?:[ux][0-9a-fA-F]{0,3})?|&#?[a-zA-Z0-9]{0,7})\Z")
+_PARTIAL = re.compile(r"(?:%[0-9a-f]?|\\(?:[ux][0-9a-f]{0,3})?|&#?[a-z0-9]{0,7})\Z", re.IGNORECASE)
 _NAMED_ENTITY = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _BACKSLASH = {"n": "\n", "r": "\r", "t": "\t"}
 # White space and + are equivalent in queries, and so are the two alphabets of base64.
@@ -71,7 +72,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     known = list(chain.from_iterable(_canonical(secret) for secret in secrets if secret))
     spans: list[tuple[int, int]] = []
     for plain, places in _readings(text):
-        alike = plain.translate(_ALIKE)
+        alike = _alike(plain)
         found = chain(
             _named(plain), *(_shared(alike, secret) for secret in known), _cut(alike, known)
         )
@@ -176,10 +177,21 @@ def _canonical(secret: str) -> tuple[str, ...]:
     There are more forms of a secret that is not ASCII: a percent-escape stands for a byte.
     """
     *_, (last, _) = _readings(secret)
-    plain = (last.strip() or secret).translate(_ALIKE)
-    octets = plain.encode("utf-8", "replace").decode("latin-1").translate(_ALIKE)
+    plain = last.strip() or secret
+    octets = plain.encode("utf-8", "replace").decode("latin-1")
     encoded = chain(_base64(secret), _base64(last.strip()))
-    return tuple(dict.fromkeys((plain, octets, *encoded)))
+    return tuple(dict.fromkeys(map(_alike, (plain, octets, *encoded))))
+
+
+def _alike(text: str) -> str:
+    """Return a text in which what services may write differently is the same.
+
+    Each character stays one: the few whose lower case is longer keep theirs.
+    """
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(low if len(low := one.lower()) == 1 else one for one in text)
+    return lower.translate(_ALIKE)
 
 
 def _base64(secret: str) -> Iterable[str]:
@@ -226,12 +238,13 @@ def _undone(text: str, places: list[int] | range) -> tuple[str, list[int]]:
 
 def _character(escape: str) -> str:
     """Return the one character that an escape stands for."""
+    escape = escape.lower()
     match escape[:2]:
         case "\\u" | "\\x":
             return chr(int(escape[2:], 16))
         case "&#":
             digits = escape[2:-1]
-            number = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
+            number = int(digits[1:], 16) if digits[0] == "x" else int(digits)
             return chr(number) if number < 0x110000 else "?"
     match escape[0]:
         case "%":

@@ -56,6 +56,11 @@ ENCODINGS: list[Callable[[str], str]] = [
     json,
     lambda text: json(quote(text, safe="")),
     lambda text: xml(quote(text, safe="")),
+    str.upper,
+    str.lower,
+    lambda text: quote(text, safe="").upper(),
+    lambda text: xml(text).upper(),
+    lambda text: json(text).upper(),
 ]
 """How a service may repeat what it was sent."""
 
@@ -75,8 +80,8 @@ def decode_base64(text: str, at: int) -> str:
 
 
 def leaks(secret: str, text: str, least: int = 6) -> list[str]:
-    """Return the parts of a secret that a text shows."""
-    shown, plain = decoded(text), decoded(secret)
+    """Return the parts of a secret that a text shows, in either case."""
+    shown, plain = decoded(text.lower()), decoded(secret.lower())
     parts = {plain[at : at + least] for at in range(len(plain) - least + 1)}
     return sorted(part for part in parts if part in shown)
 
