@@ -19,13 +19,14 @@ from asynccommit.commit.by_upload.open_uploads import missing_uploads
 from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.liveness import status_without_commit
+from asynccommit.commit.job.success import marker_bytes
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_file_output import recorded
 from asynccommit.commit.layout_move import PREFIX
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import AsyncCommitError, CommitError, ManifestError, NotFoundError
 from asynccommit.formats.manifest import SUFFIX, decode_manifest
-from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
+from asynccommit.formats.success import decode_success
 from asynccommit.inspect.advice import Advice, on_abort, on_resume
 from asynccommit.inspect.discovery import (
     FoundJob,
@@ -45,7 +46,7 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
-from asynccommit.stores.tree import read_if_there, walk
+from asynccommit.stores.tree import walk
 from asynccommit.stores.urls import Address
 
 _NOT_SET_UP = "nothing: its set-up was cut short"
@@ -203,7 +204,7 @@ async def look_under(
 
 async def _last_success(store: Store, dest: Address) -> LastSuccess | None:
     path = Layout(dest, "any").success
-    data = await read_if_there(store, path, MAX_SUCCESS_BYTES)
+    data = await marker_bytes(store, path)
     if data is None:
         return None
     with suppress(ManifestError):

@@ -85,12 +85,14 @@ class Page:
     """One page of a listing; ``token`` is ``None`` on the last page.
 
     ``stale`` are the paths of checksum files without their file, if the store has checksum files
-    (``Traits.checksums``); the entries leave them out. The first page names them all.
+    (``Traits.checksums``). ``hidden`` are the paths of what is named like the store's temporary
+    files, if only a write under way leaves these. The entries have neither, the first page all.
     """
 
     entries: tuple[Info, ...]
     token: str | None = None
     stale: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 NOT_A_LINK = "*"

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 TEMPORARY_FILE = ".asynccommit-"
-"""The prefix of the temporary files that a store writes; their suffix is ``.tmp``."""
+"""The prefix of the temporary files that a store writes; then come two words or more, and ``.tmp``.
+
+Words have letters and digits, and hyphens between them.
+"""
+_TEMPORARY = re.compile(r"\.asynccommit-[0-9A-Za-z_]+(?:-[0-9A-Za-z_]+)+\.tmp", re.ASCII).fullmatch
 CHECKSUM_HEADER = b"crc\0"
 """The header of Hadoop's checksum files; Hadoop ignores a file without it."""
 
@@ -24,7 +30,7 @@ def is_checksum_data(head: bytes, size: int) -> bool:
 
 def is_temporary(name: str) -> bool:
     """Return whether ``name`` belongs to a temporary file of our stores."""
-    return name.startswith(TEMPORARY_FILE) and name.endswith(".tmp")
+    return name.startswith(TEMPORARY_FILE) and _TEMPORARY(name) is not None
 
 
 def is_unlisted(name: str) -> bool:

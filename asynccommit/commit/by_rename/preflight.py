@@ -262,6 +262,8 @@ async def _in_the_way(
     if survey.blocked:
         blocked = [aside.path for aside in survey.blocked]
         text = "a file or link is in the place of a directory"
+        if blocked[0] == run.layout.success:
+            text = "a directory is in the place of the job's marker"
         raise PreconditionError("mkdir", blocked[0], text + _remedy(run, blocked))
     if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
         raise ExistsError("rename", paths[0], "it exists already" + _remedy(run, paths))

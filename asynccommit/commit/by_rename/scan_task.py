@@ -10,7 +10,7 @@ from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import PreconditionError, RejectedError
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.tree import Ask, for_each_directory, list_all
+from asynccommit.stores.tree import Ask, each_page, for_each_directory
 
 _MAX_DEPTH = 512
 
@@ -91,7 +91,12 @@ async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
     children: list[Info] = []
 
     async def collect(directory: str, ask: Ask) -> None:
-        listing = await list_all(run.store, directory, ask)
+        listing: list[Info] = []
+        async for page in each_page(ask, directory):
+            listing += page.entries
+            if page.hidden:
+                text = "the store takes it for a temporary file of its own: rename it or delete it"
+                raise PreconditionError("list", page.hidden[0], text)
         refuse_held(run, listing)
         for info in listing:
             if info.kind is Kind.OTHER:

@@ -18,12 +18,12 @@ from asynccommit.commit.job.success import (
     EARLIER,
     MAX_KEYS,
     keys_of,
+    marker_bytes,
     read_success,
     summarise,
 )
-from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.success import (
-    MAX_SUCCESS_BYTES,
     decode_success,
     encode_success,
 )
@@ -106,9 +106,9 @@ async def _keep_keys(run: CommitContext) -> None:
     """Remember the keys of the marker that this one takes the place of."""
     place = aside_path(run.layout, run.place, run.layout.success)
     try:
-        data = await run.store.get(place, MAX_SUCCESS_BYTES)
+        data = await marker_bytes(run.store, place)
         keys = keys_of(decode_success(data, place)) if data else []
-    except (NotFoundError, PreconditionError, ManifestError):
+    except (NotFoundError, ManifestError):
         return
     if keys:
         run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()

@@ -14,6 +14,7 @@ from asynccommit.commit.job.success import (
     EARLIER,
     MAX_KEYS,
     keys_of,
+    marker_bytes,
     read_success,
     summarise,
 )
@@ -25,7 +26,7 @@ from asynccommit.errors import (
     PreconditionError,
 )
 from asynccommit.formats.s3a_success import encode_s3a_success
-from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
+from asynccommit.formats.success import decode_success
 from asynccommit.formats.upload_record import UploadRecord
 
 _TRIES = 3
@@ -119,7 +120,7 @@ async def _keep_keys(run: UploadContext, plan: UploadPlan) -> None:
 
 async def _remember(run: UploadContext, place: str) -> None:
     try:
-        data = await run.store.get(place, MAX_SUCCESS_BYTES)
+        data = await marker_bytes(run.store, place)
         keys = keys_of(decode_success(data, place)) if data else []
     except (NotFoundError, ManifestError):
         return

@@ -151,6 +151,7 @@ async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
     Raises ``PreflightError``, also for a job key that no marker would hold, and ``CommittedError``
     if the marker says that work of this key is done.
     """
+    run.meter.stage = run.meter.stage or "job_stage_setup"
     try:
         await refuse_mode(run, mode, overwrite)
     except (ExistsError, PreconditionError) as error:

@@ -9,7 +9,7 @@ import orjson
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.timeline import course_of
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
 from asynccommit.formats.course import COURSE, encode_course
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import (
@@ -19,6 +19,7 @@ from asynccommit.formats.success import (
     decode_success,
 )
 from asynccommit.redact import redact
+from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.policies.stats import Count
 
 COMMIT = "asynccommit.commit"
@@ -147,8 +148,21 @@ def keys_of(marker: SuccessData) -> list[str]:
 async def read_success(run: CommitContext) -> SuccessData | None:
     """Return the marker; ``None`` if missing or of another committer."""
     layout = run.layout
+    data = await marker_bytes(run.store, layout.success)
+    return decode_success(data, layout.url(layout.success)) if data else None
+
+
+async def marker_bytes(store: Store, path: str) -> bytes | None:
+    """Return the content of a marker; ``None`` if it is missing or not of this package.
+
+    A directory is not, nor is a file that is longer than any marker.
+    """
     try:
-        data = await run.store.get(layout.success, MAX_SUCCESS_BYTES)
+        return await store.get(path, MAX_SUCCESS_BYTES)
     except NotFoundError:
         return None
-    return decode_success(data, layout.url(layout.success)) if data else None
+    except (PreconditionError, RejectedError):
+        there = await store.head(path)
+        if there.kind is Kind.FILE and there.size <= MAX_SUCCESS_BYTES:
+            raise
+        return None

@@ -76,16 +76,16 @@ def get_tagged(path: str, limit: int) -> tuple[bytes, str | None]:
         return data, moves.etag_of(stat)
 
 
-def names(path: str, at: int = AT_CWD) -> tuple[list[str], list[str]]:
-    """Return the sorted visible names in ``path``, and stale checksums.
+def names(path: str, at: int = AT_CWD) -> tuple[list[str], list[str], list[str]]:
+    """Return sorted visible names, stale checksums and temporary files.
 
     ``at`` is the descriptor of the directory, if it is open.
     """
     real = _opened(path, at)
     try:
-        shown, stale = sort_out(real, os.listdir(real))
+        shown, stale, temporary = sort_out(real, os.listdir(real))
         shown.sort()
-        return shown, stale
+        return shown, stale, temporary
     except OSError as error:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not os.path.lexists(path):
             raise
@@ -103,9 +103,9 @@ def page(
         after: the token: the last name of the page before.
         at: the descriptor of the directory, if it is open.
     """
-    stale: list[str] = []
+    stale, temporary = list[str](), list[str]()
     if known is None:
-        known, stale = names(path, at)
+        known, stale, temporary = names(path, at)
     start = 0 if after is None else bisect_right(known, after)
     shown = known[start : start + PAGE]
     base, real, lstat = path.rstrip("/"), _opened(path, at).rstrip("/"), os.lstat
@@ -118,7 +118,8 @@ def page(
         except FileNotFoundError:  # gone since the names were read
             continue
     token = shown[-1] if start + PAGE < len(known) else None
-    return Page(tuple(entries), token, tuple(f"{base}/{name}" for name in stale)), known
+    stale, temporary = ([f"{base}/{name}" for name in some] for some in (stale, temporary))
+    return Page(tuple(entries), token, tuple(stale), tuple(temporary)), known
 
 
 def _opened(path: str, at: int) -> str:

@@ -22,21 +22,24 @@ from asynccommit.stores.filesystem_names import (
     file_of,
     is_checksum,
     is_checksum_data,
+    is_temporary,
     is_unlisted,
 )
 
 
-def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the visible names in the directory ``path``, and stale checksums."""
+def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the visible names in ``path``, stale checksums, and temporary files."""
     shown = [name for name in found if name[0] != "." or not is_unlisted(name)]
-    stale: list[str] = []
+    stale, temporary = list[str](), list[str]()
     if len(shown) == len(found):
-        return shown, stale
+        return shown, stale, temporary
     there = set(shown)
     for name in found:
-        if is_checksum(name) and file_of(name) not in there:
+        if is_temporary(name):
+            temporary.append(name)
+        elif is_checksum(name) and file_of(name) not in there:
             (stale if _is_of_hadoop(f"{path}/{name}") else shown).append(name)
-    return shown, stale
+    return shown, stale, temporary
 
 
 def _is_of_hadoop(path: str, *, exact: bool = False) -> bool:

@@ -21,8 +21,8 @@ from asynccommit.commit.layout import EPOCH, PLAN, RECORD, SUCCESS
 from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.success import SuccessData, decode_success
+from asynccommit.stores import filesystem_names
 from asynccommit.testing.models.adls.account import AdlsAccount
-from asynccommit.testing.models.adls.store import TEMP
 
 
 class Item(NamedTuple):
@@ -265,8 +265,7 @@ def within(path: str, directories: Collection[str]) -> bool:
 
 def is_temporary(path: str) -> bool:
     """Return whether a path is a store's temporary file, absent from listings."""
-    name = path.rpartition("/")[2]
-    return name.startswith(TEMP) and name.endswith(".tmp")
+    return filesystem_names.is_temporary(path.rpartition("/")[2])
 
 
 _WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}[^/]*\.tmp)?").fullmatch

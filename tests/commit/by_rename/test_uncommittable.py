@@ -40,6 +40,32 @@ async def test_names_that_hadoop_hides_fail_the_task(tmp_path: Path, name: str) 
     assert failed.value.failures[0].path.endswith(name)
 
 
+@pytest.mark.parametrize("name", [".asynccommit-12-3.tmp", "day=1/.asynccommit-a-b.tmp/part-0"])
+async def test_names_of_temporary_files_fail_the_task(tmp_path: Path, name: str) -> None:
+    """The store would leave the file out of its listings: it was lost without a word."""
+    job = committer(tmp_path)
+    await job.setup_job()
+    with pytest.raises(CommitError, match=r"task_stage.*a temporary file of its own: rename it"):
+        await run_task(job, 0, {"part-0": "x", name: "x"})
+    await job.abort_task(*ids(0))
+    assert (await job.commit_job([await run_task(job, 0, {"part-0": "x"}, 1)])).files == 1
+
+
+async def test_names_that_only_begin_like_temporary_files(site: Site) -> None:
+    """They are committed like any others, and seen by the next job."""
+    names = {".asynccommit-1.tmp": "a", "day=1/.asynccommit-x.tmp/part-0": "b"}
+    job = site.job()
+    await job.setup_job()
+    report = await job.commit_job([await site.task(job, 0, names)])
+
+    assert report.files == 2
+    assert site.files() == names
+    again = site.job(job_id="second")
+    await again.setup_job()
+    with pytest.raises(CommitError, match="exists already"):
+        await again.commit_job([await site.task(again, 0, names)])
+
+
 async def test_checksums_beside_their_files_are_no_files_of_the_task(tmp_path: Path) -> None:
     """Hadoop's local filesystem writes them, and none is published."""
     job = committer(tmp_path)

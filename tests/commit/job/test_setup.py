@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from asynccommit.errors import (
     UnfinishedError,
 )
 from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.success import MAX_SUCCESS_BYTES
 from asynccommit.options.job import Mode, OnUnfinished
 from tests.support.commits import DEST, OTHER, At, Dies, Site, changes, in_virtual_time, run_of
 from tests.support.faults import Fault, Faults
+from tests.support.jobs import committer, run_task
 
 THEIRS = {"day=1/theirs": "t", "day=2/theirs": "u"}
 OURS = {"day=1/ours": "o"}
@@ -371,6 +374,45 @@ async def test_a_marker_that_says_nothing(site: Site, marker: str) -> None:
     """A marker of others says nothing of keys."""
     site.place({"/table/_SUCCESS": marker})
     await run_all(site, job_key="nightly")
+
+    assert site.files() == OURS
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
+async def test_a_marker_that_is_longer_than_any(tmp_path: Path, mode: Mode) -> None:
+    """It is another's and says nothing of a key: it is replaced, and no job ends with it."""
+    marker = tmp_path / "_SUCCESS"
+    with marker.open("wb") as file:
+        file.truncate(MAX_SUCCESS_BYTES + 1)
+    job = committer(tmp_path, job_key="k")
+    await job.setup_job()
+    report = await job.commit_job([await run_task(job, 0, OURS)], mode=mode)
+    await job.store.aclose()
+
+    assert report.files == 1
+    assert '"k"' in marker.read_text()
+    with pytest.raises(CommittedError, match="'k' was done before"):
+        await committer(tmp_path, job_id=OTHER, job_key="k").setup_job()
+
+
+async def test_a_marker_that_cannot_be_read(site: Site) -> None:
+    """The error says in what stage the job has ended."""
+    site.place({"/table/_SUCCESS": "{}"})
+    job = site.job(Faults(Fault("get", DeniedError, "_SUCCESS")), job_key="k")
+    with pytest.raises(CommitError, match="job_stage_setup: get "):
+        await job.setup_job()
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_directory_in_the_place_of_the_marker(site: Site, key: str | None) -> None:
+    """The message names the marker; it may be moved aside as anything else in the way."""
+    site.place({"/table/_SUCCESS/x": "x"})
+    job = await site.ready(OURS, job_key=key)
+    with pytest.raises(PreflightError, match="_SUCCESS: a directory is in the place of the job's"):
+        await job.commit_job()
+    await job.abort_job()
+
+    await run_all(site, job_key=key, delete_target_files=True)
 
     assert site.files() == OURS
 

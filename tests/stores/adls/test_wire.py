@@ -156,7 +156,7 @@ def test_a_listing_is_read_as_the_service_writes_it() -> None:
     paths = [
         {**entry, "name": "t/d", "isDirectory": "true", "contentLength": "0"},
         {**entry, "name": "t/é f", "contentLength": "7"},
-        {**entry, "name": "t/.asynccommit-1.tmp", "contentLength": "7"},
+        {**entry, "name": "t/.asynccommit-1-1.tmp", "contentLength": "7"},
         {**entry, "name": "t/.asynccommit-1.tmp.parquet", "contentLength": "8"},
     ]
 

@@ -35,7 +35,7 @@ from asynccommit.testing.models.invariants import (
 
 DEST = "/t"
 JOB_DIR = f"{DEST}/_temporary/job"
-TEMP = ".asynccommit-1.tmp"
+TEMP = ".asynccommit-1-1.tmp"
 
 
 def marker(job: str = "job", success: bool = True, names: Iterable[str] = ()) -> bytes:

@@ -21,6 +21,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind, Page, Traits
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE, is_temporary
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.account import (
     IF_ABSENT,
@@ -35,7 +36,6 @@ from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.adls.renames import LEGACY
 from asynccommit.testing.models.in_process import Asked, Sender
 
-TEMP = ".asynccommit-"
 _WORKERS = 64
 _FENCES = 5  # maximum number of checks of a file's outcome
 _COSTS = {"put": 4, "copy": 5, "draft": 2}
@@ -132,7 +132,7 @@ class SimStore(Sender):
         """See ``DraftingStore.draft``."""
         aside = Asked("draft", folder, aside=True)
         self._serial += 1
-        temp = f"{folder}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        temp = f"{folder}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
         try:
             return _info(temp, await self._fill(aside, temp, data))
         except StoreError:
@@ -142,7 +142,7 @@ class SimStore(Sender):
     async def reserve(self, folder: str) -> str:
         """See ``DraftingStore.reserve``."""
         self._serial += 1
-        temp = f"{folder}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        temp = f"{folder}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
         asked = Asked("reserve", folder, aside=True)
         await self._ask(asked, "create", temp, partial(self._create, temp))
         return temp
@@ -231,7 +231,7 @@ class SimStore(Sender):
         # As the real store does: a file that must be new must not recreate its directory.
         above = directory.rpartition("/")[0]
         place = directory if overwrite or not above else above
-        temp = f"{place}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        temp = f"{place}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
         aside = Asked(method, path, aside=True)
         asked = Asked(method, path, writes=True, new=not overwrite)
         try:
@@ -316,5 +316,4 @@ def _info(path: str, node: Node) -> Info:
 
 
 def _is_hidden(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith(TEMP) and name.endswith(".tmp")
+    return is_temporary(path.rpartition("/")[2])
