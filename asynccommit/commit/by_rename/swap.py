@@ -65,7 +65,7 @@ async def restore_late(run: CommitContext, plan: Plan) -> None:
 
 
 async def _changed(run: CommitContext, looked: Mapping[str, float | None]) -> list[str]:
-    """Return the outermost directories that have another time than when they were listed."""
+    """Return the outermost directories that have changed since a look."""
     found: set[str] = set()
 
     async def look(path: str) -> None:

@@ -153,9 +153,9 @@ async def read_success(run: CommitContext) -> SuccessData | None:
 
 
 async def marker_bytes(store: Store, path: str) -> bytes | None:
-    """Return the content of a marker; ``None`` if it is missing or not of this package.
+    """Return the content of a file that may be a marker of this package.
 
-    A directory is not, nor is a file that is longer than any marker.
+    ``None`` if it is missing; a directory is no such file, nor one that is longer than any marker.
     """
     try:
         return await store.get(path, MAX_SUCCESS_BYTES)

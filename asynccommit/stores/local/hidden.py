@@ -28,7 +28,7 @@ from asynccommit.stores.filesystem_names import (
 
 
 def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the visible names in ``path``, stale checksums, and temporary files."""
+    """Return visible names, stale checksums and temporary files."""
     shown = [name for name in found if name[0] != "." or not is_unlisted(name)]
     stale, temporary = list[str](), list[str]()
     if len(shown) == len(found):
