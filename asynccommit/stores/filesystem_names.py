@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-TEMPORARY_FILE = ".asynccommit-"
-"""The prefix of the temporary files that a store writes; then come two words or more, and ``.tmp``.
-
-Words have letters and digits, and hyphens between them.
-"""
-_TEMPORARY = re.compile(r"\.asynccommit-[0-9A-Za-z_]+(?:-[0-9A-Za-z_]+)+\.tmp", re.ASCII).fullmatch
+_PREFIX, _SUFFIX = ".asynccommit-", ".tmp"
 CHECKSUM_HEADER = b"crc\0"
 """The header of Hadoop's checksum files; Hadoop ignores a file without it."""
 
@@ -28,9 +21,21 @@ def is_checksum_data(head: bytes, size: int) -> bool:
     return head[:4] == CHECKSUM_HEADER and len(head) >= 8 and every > 0 and size % 4 == 0
 
 
+def temporary_name(unique: str) -> str:
+    """Return the name of a temporary file that a store writes."""
+    return f"{_PREFIX}0-{unique}{_SUFFIX}"
+
+
 def is_temporary(name: str) -> bool:
-    """Return whether ``name`` belongs to a temporary file of our stores."""
-    return name.startswith(TEMPORARY_FILE) and _TEMPORARY(name) is not None
+    """Return whether ``name`` belongs to a temporary file of our stores.
+
+    Between prefix and suffix is a hyphen. A name without one is anybody's.
+    """
+    return (
+        name.startswith(_PREFIX)
+        and name.endswith(_SUFFIX)
+        and "-" in name[len(_PREFIX) : -len(_SUFFIX)]
+    )
 
 
 def is_unlisted(name: str) -> bool:

@@ -19,7 +19,7 @@ from asynccommit.errors import (
 )
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.tree import is_there, remove_directory
 
 _TRIES = 5
@@ -109,7 +109,7 @@ async def _settle(run: CommitContext, aside: Aside, place: str) -> bool:
     No etag guards the marker that this job will write. So a directory takes the place to which the
     request would move it. Return whether the request was executed before, and moved what it should.
     """
-    bar = f"{run.layout.job_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    bar = f"{run.layout.job_dir}/{temporary_name(run.host.new_id())}"
     await run.store.mkdir(bar)
     try:
         for _ in range(_TRIES):

@@ -23,7 +23,7 @@ from asynccommit.commit.spill import Entry
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import QuotaStore, QuotaUse
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 
 MOST = 1000
 """Number of directories whose quotas are asked for; the service counts what is below each."""
@@ -88,7 +88,7 @@ async def refuse_without_names(run: CommitContext, plan: Plan) -> None:
         return
     names = _names_of(run, plan)
     # Not in the attempt's directory: an abort may have moved it, and it would be made again.
-    place = f"{run.layout.job_dir}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    place = f"{run.layout.job_dir}/{temporary_name(run.host.new_id())}"
     chains = range(0, min(names, _MADE), _DEEP)
 
     async def make(start: int) -> None:

@@ -18,7 +18,7 @@ from asynccommit.errors import DeniedError, ForeignCommitError, StoreError
 from asynccommit.results import JobStatus
 from asynccommit.runtime.users import user_name
 from asynccommit.stores.base import Info, Store
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.tree import list_if_there, remove_file
 from asynccommit.stores.urls import Address
 
@@ -83,7 +83,7 @@ async def _own_user(run: CommitContext, store: Store, folder: str) -> int | str 
     The store decides: a server may take the superuser for nobody, and a NameNode names a principal
     by rules of its own.
     """
-    probe = f"{folder}/{TEMPORARY_FILE}{run.host.new_id()}.tmp"
+    probe = f"{folder}/{temporary_name(run.host.new_id())}"
     try:
         await store.put(probe, b"", overwrite=False)
         return (await store.head(probe)).owner

@@ -19,7 +19,7 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.spark.hadoop_store.calls import FileCalls, JavaCalls
 from asynccommit.spark.hadoop_store.errors import translate
 from asynccommit.stores.base import Info, Kind, Move, Page, QuotaUse, Renamed, Traits
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE, is_temporary
+from asynccommit.stores.filesystem_names import is_temporary, temporary_name
 from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.zones import about_zone, quota_use
 
@@ -235,7 +235,7 @@ class HadoopStore:
         return True
 
     def _beside(self, path: str) -> str:
-        return f"{path.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        return f"{path.rpartition('/')[0]}/{temporary_name(self._new_id())}"
 
     def _info(self, path: str, facts: Sequence[Any]) -> Info:
         _, kind, size, time, etag, owner = facts

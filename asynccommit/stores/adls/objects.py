@@ -31,7 +31,7 @@ from asynccommit.stores.adls.client import AdlsClient
 from asynccommit.stores.adls.errors import AdlsRequest, explain
 from asynccommit.stores.adls.wire import bare_etag, encode, info_of, parse_date, query
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.http.base import Response
 from asynccommit.stores.http.client import SMALL
 
@@ -141,7 +141,7 @@ class AdlsObjects:
         folder = dest.rpartition("/")[0]
         await self._need_directory(request._replace(writes=False, new=False), folder)
         aside = request._replace(writes=False, new=False, aside=True)
-        temp = encode(f"{_beside(folder, new=request.new)}/{TEMPORARY_FILE}{self._new_id()}.tmp")
+        temp = encode(f"{_beside(folder, new=request.new)}/{temporary_name(self._new_id())}")
         try:
             info = await self._write(aside, temp, pieces)
             info = await self._put_in_place(request, temp, dest, info, token)
@@ -211,7 +211,7 @@ class AdlsObjects:
         """Write a hidden file in a directory, and return its facts."""
         self._client.encode(request, folder)
         aside = request._replace(aside=True)
-        path = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        path = f"{folder}/{temporary_name(self._new_id())}"
         try:
             return (await self._write(aside, encode(path), pieces))._replace(path=path)
         except StoreError:
@@ -221,7 +221,7 @@ class AdlsObjects:
     async def reserve(self, request: AdlsRequest, folder: str) -> str:
         """Create an empty hidden file in a directory, and return its path."""
         self._client.encode(request, folder)
-        path = f"{folder}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        path = f"{folder}/{temporary_name(self._new_id())}"
         await self._create(request._replace(aside=True), encode(path))
         return path
 

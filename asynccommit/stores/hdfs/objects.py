@@ -17,7 +17,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.hdfs.client import HdfsRequests
 from asynccommit.stores.hdfs.errors import HdfsRequest, translate
 from asynccommit.stores.hdfs.zones import about_zone
@@ -205,7 +205,7 @@ class HdfsObjects:
             raise about_zone(place, error) from error
 
     def _beside(self, dest: str) -> str:
-        return f"{dest.rpartition('/')[0]}/{TEMPORARY_FILE}{self._new_id()}.tmp"
+        return f"{dest.rpartition('/')[0]}/{temporary_name(self._new_id())}"
 
     async def _land(self, request: HdfsRequest, temp: str, dest: str, info: Info) -> None:
         """Rename what was written aside.

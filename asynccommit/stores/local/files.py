@@ -29,7 +29,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind, Page
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.local import moves, trees
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden, sort_out
 from asynccommit.stores.local.mounts import APPEND_ONLY, place_of
@@ -206,7 +206,7 @@ def _temporary(directory: str, mode: int) -> tuple[IO[bytes], str]:
         return create(path, flags, mode)
 
     while True:
-        temp = f"{directory}/{TEMPORARY_FILE}{os.getpid()}-{next(_serial)}.tmp"
+        temp = f"{directory}/{temporary_name(f'{os.getpid()}-{next(_serial)}')}"
         with suppress(FileExistsError):  # another host's process of the same number
             return open(temp, "xb", opener=opener), temp
 

@@ -244,7 +244,7 @@ async def test_a_temporary_name_that_is_taken_is_left_alone(
 ) -> None:
     """A temporary file of another host's process is not written to."""
     monkeypatch.setattr(files, "_serial", iter(range(10)))
-    taken = Path(root, f".asynccommit-{os.getpid()}-0.tmp")
+    taken = Path(root, f".asynccommit-0-{os.getpid()}-0.tmp")
     taken.write_bytes(b"theirs")
     await store.put(f"{root}/f", b"ours")
     assert (taken.read_bytes(), Path(root, "f").read_bytes()) == (b"theirs", b"ours")

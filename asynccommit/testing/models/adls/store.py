@@ -21,7 +21,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind, Page, Traits
-from asynccommit.stores.filesystem_names import TEMPORARY_FILE, is_temporary
+from asynccommit.stores.filesystem_names import is_temporary, temporary_name
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.account import (
     IF_ABSENT,
@@ -132,7 +132,7 @@ class SimStore(Sender):
         """See ``DraftingStore.draft``."""
         aside = Asked("draft", folder, aside=True)
         self._serial += 1
-        temp = f"{folder}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
+        temp = self._temporary(folder)
         try:
             return _info(temp, await self._fill(aside, temp, data))
         except StoreError:
@@ -142,7 +142,7 @@ class SimStore(Sender):
     async def reserve(self, folder: str) -> str:
         """See ``DraftingStore.reserve``."""
         self._serial += 1
-        temp = f"{folder}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
+        temp = self._temporary(folder)
         asked = Asked("reserve", folder, aside=True)
         await self._ask(asked, "create", temp, partial(self._create, temp))
         return temp
@@ -212,6 +212,9 @@ class SimStore(Sender):
 
     # --- several requests ----------------------------------------------------------------------
 
+    def _temporary(self, folder: str) -> str:
+        return f"{folder}/{temporary_name(f'{self._account.new_id()}-{self._serial}')}"
+
     async def _read(self, asked: Asked, limit: int | None) -> tuple[Node, bytes]:
         ask = partial(self._account.read, self._fs, asked.path[1:])
         node, data = await self._ask(asked, "read", asked.path, ask)
@@ -231,7 +234,7 @@ class SimStore(Sender):
         # As the real store does: a file that must be new must not recreate its directory.
         above = directory.rpartition("/")[0]
         place = directory if overwrite or not above else above
-        temp = f"{place}/{TEMPORARY_FILE}{self._account.new_id()}-{self._serial}.tmp"
+        temp = self._temporary(place)
         aside = Asked(method, path, aside=True)
         asked = Asked(method, path, writes=True, new=not overwrite)
         try:
