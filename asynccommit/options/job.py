@@ -198,6 +198,7 @@ class Options:
             default.
         retry_seconds: seconds after which a failing request is not sent again.
         require_files: refuse to commit a job without files.
+        ignore_table_metadata: write to tables whose readers go by the metadata of another writer.
         max_manifest_bytes: maximum size of a task manifest; larger ones are refused.
         spill_directory: local directory for data that does not fit in memory; ``None`` for the
             system's temporary directory.
@@ -238,6 +239,7 @@ class Options:
     attempts: Annotated[int | None, ATTEMPTS] = None
     retry_seconds: Annotated[float, RETRY] = 600.0
     require_files: bool = False
+    ignore_table_metadata: bool = False
     max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
     spill_directory: Annotated[str | None, PATH] = None
     job_id_source: str = "JobID"
@@ -389,6 +391,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "validate.sample": ("validate_sample", values.count),
     OURS + "check.sources": ("check_sources", values.boolean),
     OURS + "require.files": ("require_files", values.boolean),
+    OURS + "ignore.table.metadata": ("ignore_table_metadata", values.boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", values.count),
     OURS + "spill.directory": ("spill_directory", values.text),
     OURS + "on.unfinished": ("on_unfinished", values.one_of(OnUnfinished)),

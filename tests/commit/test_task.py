@@ -95,6 +95,19 @@ async def test_writing_by_and_by(bucket: S3Bucket, tmp_path: Path, committer: st
     assert (bucket.uploads.open, os.listdir(tmp_path)) == ({}, [])
 
 
+@pytest.mark.parametrize("uploads", [False, True])
+async def test_hidden_files_are_in_the_way(bucket: S3Bucket, tmp_path: Path, uploads: bool) -> None:
+    """A file of the table itself whose name is hidden is replaced by no mode, on any store."""
+    url = URL if uploads else str(tmp_path / "t")
+    given = settings(bucket, tmp_path) if uploads else {}
+    async with open_job(url, **given) as job, job.task(0) as task:
+        await task.put(".note", b"old")
+
+    with pytest.raises(PreflightError, match="exists already"):
+        async with open_job(url, mode="replace_table", **given) as job, job.task(0) as task:
+            await task.put(".note", b"new")
+
+
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
 async def test_failed_task_is_aborted(bucket: S3Bucket, tmp_path: Path, committer: str) -> None:
     """An exception in a task leaves nothing of it, and the job goes on without it."""

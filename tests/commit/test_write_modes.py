@@ -104,7 +104,10 @@ async def test_summaries_of_parquet_go(site: Site) -> None:
     """The summary files of Parquet say what the replaced files held, so they go with them."""
     site.place({"/table/_metadata": "m", "/table/day=1/_common_metadata": "c"})
     site.place({"/table/day=1/_part=2/old": "o"})
-    await commit(site, Mode.REPLACE_TABLE)
+    job = site.job()
+    await job.setup_job(mode=Mode.REPLACE_TABLE)
+    await site.task(job, 0, NEW)
+    await job.commit_job(mode=Mode.REPLACE_TABLE)
 
     assert site.files() == NEW
 
@@ -201,6 +204,47 @@ async def test_a_sink_log_refuses_files_beside_it(site: Site, mode: Mode) -> Non
 
     assert isinstance(failed.value.failures[0], PreconditionError)
     assert site.left() == []
+
+
+MARKS = {
+    "_metadata": "with a summary",
+    "_delta_log/00000000000000000000.json": "a Delta table",
+    ".hoodie/hoodie.properties": "a Hudi table",
+    "metadata/v1.metadata.json": "an Iceberg table",
+    ".zgroup": "a Zarr store",
+    ".zarray": "a Zarr store",
+    "zarr.json": "a Zarr store",
+}
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
+@pytest.mark.parametrize("mark", sorted(MARKS))
+async def test_a_table_of_another_writer(site: Site, mark: str, mode: Mode) -> None:
+    """Its readers go by its metadata, so nothing is added or replaced unless an option says so."""
+    site.place({f"/table/{mark}": "v1", "/table/part-0": "old"})
+    with pytest.raises(CommitError, match=MARKS[mark]) as failed:
+        await site.job().setup_job(mode=mode)
+    assert "asynccommit.ignore.table.metadata=true" in str(failed.value)
+    assert site.left() == []
+
+    await site.job(ignore_table_metadata=True).setup_job(mode=mode)
+
+
+@pytest.mark.parametrize("mark", sorted(MARKS))
+async def test_replacing_a_table_of_another_writer(site: Site, mark: str) -> None:
+    """The whole table is replaced where all of its metadata is, and else refused."""
+    site.place({f"/table/{mark}": "v1", "/table/part-0": "old"})
+    if mark in ("_metadata", "zarr.json"):
+        await site.job().setup_job(mode=Mode.REPLACE_TABLE)
+        return
+    with pytest.raises(CommitError, match=MARKS[mark]):
+        await site.job().setup_job(mode=Mode.REPLACE_TABLE)
+
+
+async def test_a_directory_that_is_called_metadata(site: Site) -> None:
+    """The name alone makes no table of Iceberg, nor a schema a summary of files."""
+    site.place({"/table/metadata/part-0": "old", "/table/_common_metadata": "schema"})
+    await site.job().setup_job()
 
 
 async def test_replacing_a_table_removes_the_sink_log(site: Site) -> None:

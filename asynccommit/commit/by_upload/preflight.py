@@ -63,7 +63,8 @@ async def preflight(
             await survey.look()
             wanted = await _with_dest(plan.loaded, plan.loaded.dests.common(existing))
             await _divide(run, plan, there, wanted)
-            await _in_the_way(run, plan, {p for p in wanted if not within(p, targets)}, adopt=adopt)
+            kept = {p for p in wanted if not within(p, targets) or _is_kept(run, p)}
+            await _in_the_way(run, plan, kept, adopt=adopt)
         await _plan_marker(run, plan, always=run.layout.dest.path in targets)
         _refuse_unfit_asides(run, plan)
         if (run.options.check_sources or plan.asides or plan.old.count) and not adopt:
@@ -298,6 +299,11 @@ def _is_data(run: UploadContext, path: str) -> bool:
         text = "is to be replaced, but has an invalid name: delete it first"
         raise PreconditionError("delete_many", path, text)
     return names[0] == SINK_LOG or not any(stays(name) for name in names)
+
+
+def _is_kept(run: UploadContext, path: str) -> bool:
+    """Return whether a hidden file of the table itself is in the way."""
+    return path.rpartition("/")[0] == run.layout.root and not _is_data(run, path)
 
 
 async def _in_the_way(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, command, job_command
-from asynccommit.commit.job.modes import refuse_mode
+from asynccommit.commit.job.modes import refuse_makers, refuse_mode
 from asynccommit.commit.job.record_owner import not_ours
 from asynccommit.commit.job.success import keys_of, read_success
 from asynccommit.commit.layout import Layout
@@ -154,6 +154,7 @@ async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
     run.meter.stage = run.meter.stage or "job_stage_setup"
     try:
         await refuse_mode(run, mode, overwrite)
+        await refuse_makers(run, mode, overwrite)
     except (ExistsError, PreconditionError) as error:
         text = f"{error}. {_unwritten(run)}"
         raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
