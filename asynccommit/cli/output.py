@@ -10,6 +10,7 @@ Exit codes, which scripts can rely on:
 4     outcome unknown: the response to a request was lost, and nothing was cleaned up
 5     no such job, file or directory
 130   interrupted by Ctrl-C: running requests have ended
+141   what read the output has gone, as ``head`` does
 143   terminated by SIGTERM: the same
 ====  =========================================================================================
 
@@ -74,6 +75,7 @@ class Exit(IntEnum):
     UNKNOWN = 4
     NOT_FOUND = 5
     INTERRUPTED = 130
+    PIPE = 141
     TERMINATED = 143
 
 
@@ -83,7 +85,7 @@ class Output:
 
     Attributes:
         json: one JSON value on standard output and nothing else.
-        quiet: only warnings and errors, and JSON if asked for.
+        quiet: only answers, warnings and errors, and JSON if asked for.
         debug: show where an error comes from.
     """
 
@@ -92,10 +94,15 @@ class Output:
     debug: bool = False
 
     def result(self, value: Mapping[str, Any], shown: RenderableType) -> None:
-        """Say what a command has found or done."""
+        """Say what a command has done, or that a check has passed."""
+        if self.json or not self.quiet:
+            self.answer(value, shown)
+
+    def answer(self, value: Mapping[str, Any], shown: RenderableType) -> None:
+        """Say what a command was asked, whatever the options."""
         if self.json:
             _write_json(value)
-        elif not self.quiet:
+        else:
             _show(shown, sys.stdout)
 
     def note(self, text: str) -> None:
@@ -214,7 +221,7 @@ def handled(output: Output) -> Iterator[None]:
     except BrokenPipeError:
         # Whoever read standard output has gone, as head does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(int(Exit.FAILED)) from None
+        raise typer.Exit(int(Exit.PIPE)) from None
     except (Exception, KeyboardInterrupt) as error:
         output.fail(error)
 

@@ -72,6 +72,24 @@ def test_commit_json_is_the_report(command: Command, tmp_path: Path) -> None:
     assert len(report["tasks"]) == 2
 
 
+@pytest.mark.parametrize("words", [["status"], ["inspect"], ["simulate", "--files", "10"]])
+def test_quiet_does_not_hide_an_answer(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command is asked for is printed with --quiet as well."""
+    prepare(tmp_path)
+    place = [] if words[0] == "simulate" else [str(tmp_path)]
+
+    main([*words, *place, "--quiet"])
+
+    assert capsys.readouterr().out != ""
+
+
+def test_a_quiet_check_answers_by_its_exit_code(command: Command, tmp_path: Path) -> None:
+    """``status --check --quiet`` prints nothing, for scripts."""
+    assert command("status", tmp_path, "--check", "--quiet") == 0
+
+
 def test_commit_quiet_says_nothing(command: Command, tmp_path: Path) -> None:
     """With --quiet a commit that succeeds says nothing at all."""
     prepare(tmp_path)
@@ -531,7 +549,7 @@ ERRORS = (
 def test_exit_codes_are_stable(error: BaseException, code: Exit) -> None:
     """Every kind of error has the exit code that scripts rely on."""
     assert exit_code(error) is code
-    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 130, 143]
+    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 130, 141, 143]
 
 
 def test_interrupt_ends_with_130(tmp_path: Path) -> None:
@@ -564,7 +582,7 @@ def test_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
             [*COMMAND, "inspect", str(tmp_path)], stdout=pipe, stderr=subprocess.PIPE, text=True
         )
 
-    assert (done.returncode, done.stderr) == (Exit.FAILED, "")
+    assert (done.returncode, done.stderr) == (Exit.PIPE, "")
 
 
 COMMAND = (sys.executable, "-c", "import sys; from asynccommit.cli import main; sys.exit(main())")

@@ -39,7 +39,7 @@ def doctor(
     place = None if dest is None else absolute(dest)
     storage = store_options(storage_option)
     found = _with_spark(place, storage, write) if spark else _without(place, storage, write)
-    output.result(found.to_json(), found)
+    output.answer(found.to_json(), found)
     if not found.ok:
         raise typer.Exit(int(Exit.REFUSED))
 

@@ -79,7 +79,7 @@ def loadtest(
                 on_progress=on_progress,
             )
         )
-    output.result(report.to_json(), load_report(report))
+    output.answer(report.to_json(), load_report(report))
     if report.left:
         raise typer.Exit(int(Exit.FAILED))
 

@@ -39,7 +39,7 @@ def status(
     for warning in found.warnings:
         output.warn(warning)
     now = host.now()
-    output.result(staging_json(found, now), staging_text(found, now))
+    output.answer(staging_json(found, now), staging_text(found, now))
 
 
 async def _read(place: Address, storage: StorageOptions, host: Host) -> Staging:

@@ -52,10 +52,10 @@ def report(
     record, situation = submit(_read(dest, options, storage, job_id))
     value = {"report": record.to_json(), "status": situation.to_json()}
     if html is None:
-        output.result(value, record_text(record, situation))
+        output.answer(value, record_text(record, situation))
         return
     _write(html, record, situation)
-    output.result({**value, "html": str(html)}, f"wrote {html}")
+    output.answer({**value, "html": str(html)}, f"wrote {html}")
 
 
 async def _read(

@@ -104,4 +104,4 @@ def simulate(
         ) from error
     for warning in forecast.figures.warnings:
         output.warn(warning)
-    output.result(forecast.to_json(), shown(forecast))
+    output.answer(forecast.to_json(), shown(forecast))

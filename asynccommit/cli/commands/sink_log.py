@@ -64,7 +64,7 @@ def show(
     The log is the directory _spark_metadata of the table.
     """
     found = submit(_verify(absolute(url), store_options(storage_option), interval))
-    output.result(sink_json(found), sink_text(found))
+    output.answer(sink_json(found), sink_text(found))
     if found.findings:
         output.warn(
             f"{len(found.findings) + found.more} problems found: run asynccommit sink-log verify"

@@ -43,7 +43,8 @@ def status(
     """
     dest, options = destination(url), read_options(option, output)
     found = submit(look_under(dest, store_options(storage_option), options, job_id, attempt))
-    output.result(found.to_json(), situation(found))
+    show = output.result if check else output.answer  # of a check the exit code is the answer
+    show(found.to_json(), situation(found))
     if check and not found.sound:
         raise typer.Exit(int(Exit.REFUSED))
 
@@ -65,6 +66,6 @@ def inspect(
     Changes nothing. Exits with 3 if a commit would be refused.
     """
     found = submit(inspect_place(absolute(path), store_options(storage_option)))
-    output.result({**found.to_json(), "sound": found.sound}, inspection(found))
+    output.answer({**found.to_json(), "sound": found.sound}, inspection(found))
     if not found.sound:
         raise typer.Exit(int(Exit.REFUSED))

@@ -70,7 +70,7 @@ def list_uploads(
     """
     found = submit(_find(absolute(url), store_options(storage_option)))
     _warn(found, output)
-    output.result(found.to_json(price), upload_list(found, price))
+    output.answer(found.to_json(price), upload_list(found, price))
     if found.uploads:
         raise typer.Exit(int(Exit.REFUSED))
 
