@@ -63,7 +63,9 @@ Outside = Annotated[
     typer.Option("--outside", help="Allow the commit to change files outside the destination."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value to standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only answers, warnings and errors.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only answers, warnings and errors.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 Verbose = Annotated[
     int,

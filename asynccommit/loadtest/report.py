@@ -90,6 +90,7 @@ class LoadReport:
         url: the directory below which it ran.
         store: name of the store.
         files: number of files that the job made.
+        planned: number of files that it would have made in more time.
         in_flight: maximum number of requests in flight.
         steps: step -> its figures, in the order of the steps; rates are found in ``press reads``
             and ``press writes``.
@@ -109,6 +110,7 @@ class LoadReport:
     url: str
     store: str
     files: int
+    planned: int
     in_flight: int
     steps: Mapping[str, StepTimes] = field(default_factory=dict)
     methods: Mapping[str, RequestTimes] = field(default_factory=dict)

@@ -100,9 +100,7 @@ class LoadRun:
         self._store = wrap(Wrapped(store, self._timings, self._budget), store_settings)
         self._place = LoadPlace(self._store, top, host)
         self._own = OwnDirectory(self._place)
-        self._steps = LoadSteps(
-            self._place, self._own.data, self._plan, settings.press_seconds, self._budget
-        )
+        self._steps = LoadSteps(self._place, self._own.data, self._plan, self._budget)
 
     async def run(self, on_progress: OnProgress | None = None) -> LoadReport:
         """Run the test; see ``load_test``."""
@@ -145,6 +143,7 @@ class LoadRun:
             str(self._place.top),
             traits.name,
             steps.files,
+            self._plan.files,
             workers,
             steps.times,
             methods,

@@ -13,6 +13,8 @@ _A_FILE = 12  # most requests of a file: written, committed, moved, verified and
 _A_JOB = 400  # and of a job besides
 _PRESS = 0.25  # share of the requests that finding one rate may send
 _FILES_OF_A_TASK = 50
+_WRITE = 1 / 4  # share of the seconds in which files are written, all later steps being as long
+_SEARCH = 1 / 6  # share of the seconds in which one rate is found
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,16 @@ class LoadPlan(NamedTuple):
         tasks: number of tasks that write them.
         measured: maximum number of requests before the clean-up.
         press: maximum number of requests to find one rate.
+        write_seconds: seconds after which no further file is written.
+        press_seconds: maximum duration of finding one rate.
     """
 
     files: int
     tasks: int
     measured: int
     press: int
+    write_seconds: float
+    press_seconds: float
 
 
 def plan_of(settings: LoadSettings, traits: Traits) -> LoadPlan:
@@ -67,4 +73,11 @@ def plan_of(settings: LoadSettings, traits: Traits) -> LoadPlan:
         least = least if traits.recursive_delete else 1_432
         raise OptionError(f"max_requests is {settings.max_requests:,}: expected at least {least:,}")
     tasks = -(-files // _FILES_OF_A_TASK)
-    return LoadPlan(files, tasks, measured, int(measured * _PRESS))
+    return LoadPlan(
+        files,
+        tasks,
+        measured,
+        int(measured * _PRESS),
+        settings.max_seconds * _WRITE,
+        min(settings.press_seconds, settings.max_seconds * _SEARCH),
+    )

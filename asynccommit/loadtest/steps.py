@@ -35,7 +35,6 @@ class LoadSteps:
         place: the store.
         data: the directory for all files.
         plan: amounts.
-        press_seconds: maximum duration of finding one rate.
         budget: counts the requests.
 
     Attributes:
@@ -50,7 +49,6 @@ class LoadSteps:
         place: LoadPlace,
         data: Address,
         plan: LoadPlan,
-        press_seconds: float,
         budget: RequestBudget,
     ) -> None:
         self.files = 0
@@ -60,7 +58,6 @@ class LoadSteps:
         self._place = place
         self._data = data
         self._plan = plan
-        self._press_seconds = press_seconds
         self._budget = budget
         self._paths: list[str] = []
 
@@ -76,7 +73,7 @@ class LoadSteps:
             await self._write(job)
         async with self._timed("commit"):
             await job.committer.commit_job(job.commits, mode=Mode.APPEND, strict=True)
-            self.files = self._plan.files
+            self.files = len(self._paths)
         await self._press("reads", *reads_of(store, self._paths))
         if traits.atomic_rename:
             async with self._timed("move"):
@@ -92,21 +89,27 @@ class LoadSteps:
         self._keep_rate_of_deletes()
 
     async def _write(self, job: Job) -> None:
-        committer, plan = job.committer, self._plan
+        """Write files until all are there, or until the time for it is over."""
+        committer, plan, clock = job.committer, self._plan, asyncio.get_running_loop().time
+        end = clock() + plan.write_seconds
         await committer.setup_job(mode=Mode.APPEND)
+        table = committer.layout.dest
 
         async def task(number: int) -> None:
+            async def put(name: str) -> None:
+                if clock() < end or not self._paths:
+                    await running.put(name, _CONTENT)
+                    self._paths.append(table.child(name).path)
+
+            if clock() >= end and self._paths:
+                return
             async with job.task(number) as running:
                 names = [f"part-{one:07}" for one in range(number, plan.files, plan.tasks)]
-                await for_each(
-                    names, lambda name: running.put(name, _CONTENT), workers=_FILES_AT_ONCE
-                )
+                await for_each(names, put, workers=_FILES_AT_ONCE)
 
         async with committer.living():
             await for_each(range(plan.tasks), task, workers=_TASKS_AT_ONCE)
             job.end()
-        table = committer.layout.dest
-        self._paths = [table.child(f"part-{one:07}").path for one in range(plan.files)]
 
     async def _move(self) -> None:
         moved = self._data.child("moved")
@@ -132,7 +135,7 @@ class LoadSteps:
                 self._budget,
                 method=method,
                 workers=workers,
-                seconds=self._press_seconds,
+                seconds=self._plan.press_seconds,
                 requests=self._plan.press,
             )
 
@@ -146,7 +149,7 @@ class LoadSteps:
             yield
         finally:
             self.times[step] = StepTimes(
-                self._plan.files if files is None else files,
+                len(self._paths) if files is None else files,
                 clock() - begin,
                 self._budget.sent - sent,
                 traffic_of(store).refused - refused,

@@ -13,8 +13,9 @@ from asynccommit.inspect.text import facts_table
 from asynccommit.loadtest.report import LoadReport, RateFound
 
 _STOPPED = {
-    "max_requests": "ended early by --max-requests: steps are missing or cut short",
-    "max_seconds": "ended early by --max-seconds: steps are missing or cut short",
+    "max_requests": "ended early by --max-requests: steps are missing or cut short; with fewer "
+    "--files all of them fit",
+    "max_seconds": "ended early by --max-seconds: steps are missing or cut short; give more time",
 }
 
 
@@ -27,8 +28,15 @@ def load_report(report: LoadReport) -> RenderableType:
     parts: list[RenderableType] = [safe(head, "bold")]
     if report.stopped:
         parts.append(Text(_STOPPED[report.stopped], "yellow"))
+    elif report.files < report.planned:
+        parts.append(safe(_fewer(report)))
     inner = Group(_facts(report), Text(), _steps(report), Text(), _methods(report))
     return Group(*parts, Padding(inner, (0, 0, 0, 2)))
+
+
+def _fewer(report: LoadReport) -> str:
+    made = f"{report.files:,} of {count_of(report.planned, 'file')}"
+    return f"measured with {made}: writing more would have left no time for the other steps"
 
 
 def _facts(report: LoadReport) -> Table:

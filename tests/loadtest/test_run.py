@@ -78,6 +78,15 @@ def test_too_few_requests_are_refused() -> None:
     assert on_account(lambda it: it.run(max_requests=874)).files == 1
 
 
+def test_a_slow_account_is_measured_with_fewer_files() -> None:
+    """All steps fit into the default time, and the report says how many files were written."""
+    report = on_account(lambda it: it.run(files=2_000, max_seconds=60), latency=0.1, limit=200.0)
+
+    assert (report.stopped, [*report.steps]) == ("", STEPS)
+    assert 100 < report.files < report.planned == 2_000
+    assert {*report.rates} == {"reads", "writes", "deletes"}
+
+
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 5.0])
 def test_the_time_ends_the_measurements(seconds: float) -> None:
     """What was measured is reported, and all is deleted."""

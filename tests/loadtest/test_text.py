@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from asynccommit.inspect.cells import to_text
 from asynccommit.loadtest import (
     LoadReport,
@@ -16,6 +18,7 @@ REPORT = LoadReport(
     "file:/t",
     "a store",
     100,
+    120,
     64,
     steps={"commit": StepTimes(100, 1.5, 123, 4)},
     methods={"rename": RequestTimes(120, 4, 0, 0.01, 0.02, 0.03, 0.5), "list": RequestTimes(1)},
@@ -60,3 +63,11 @@ def test_json_is_plain() -> None:
     assert value["rates"]["reads"]["per_second"] == 1234.0
     assert value["methods"]["rename"]["p99"] == 0.03
     assert value["forecast"] == {"files": 1_000_000, "seconds": 900.0, "how": "scaled"}
+
+
+def test_fewer_files_than_asked_for_are_named() -> None:
+    """A run that had to write fewer files says so, and why."""
+    text = to_text(load_report(replace(REPORT, stopped="")), 200)
+
+    assert "measured with 100 of 120 files" in text
+    assert "ended early" not in text
