@@ -164,8 +164,9 @@ class _Beginning:
         async def look_for_names() -> None:
             await refuse_without_names(run, self.plan)
 
-        steps = [self.saving.finish, make_place]
+        steps = [self.saving.finish]
         steps += [look_for_names] if traits.nested_zones else []
+        steps += [make_place]
         steps += [self._write_ahead] if traits.drafts else []
         try:
             await together(*steps)
