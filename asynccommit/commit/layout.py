@@ -116,6 +116,11 @@ class Layout:
         return "" if self.dest.path == "/" else self.dest.path
 
     @property
+    def roots(self) -> tuple[str, ...]:
+        """Return the directories that may be links; nothing below them may."""
+        return (self.dest.path, self.temporary)
+
+    @property
     def temporary(self) -> str:
         """Return the directory shared by all jobs with this destination."""
         return f"{self.root}/{TEMPORARY}"

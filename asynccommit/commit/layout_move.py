@@ -6,6 +6,7 @@ their owner has left them, and a rollback brings them back there.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -16,6 +17,7 @@ from asynccommit.formats.fields import are_paths
 
 _SOURCE = "source"
 _JOURNAL = "journal"
+_LINKS = "links"
 
 
 PREFIX = "move-"
@@ -29,6 +31,7 @@ class MoveLayout(Layout):
     Args:
         source: the directory that all files to move are below.
         journal: URL of the journal, for messages.
+        links: which of ``source`` and ``dest`` were links as the move began; ``None`` if unknown.
     """
 
     kind: ClassVar[str] = "move"
@@ -36,6 +39,7 @@ class MoveLayout(Layout):
 
     source: str = "/"
     journal: str = ""
+    links: str | None = None
 
     @classmethod
     def of(cls, layout: Layout, options: Mapping[str, object]) -> Self:
@@ -47,13 +51,27 @@ class MoveLayout(Layout):
         if not isinstance(source, str) or not (source == "/" or _is_absolute(source)):
             raise ManifestError(layout.url(layout.record), "has no valid source directory")
         text = journal if isinstance(journal, str) else ""
+        links = options.get(_LINKS)
         place = (layout.dest, layout.job_id, layout.attempt, "", layout.commit)
-        return cls(*place, source=source, journal=text)
+        known = links if isinstance(links, str) else None
+        return cls(*place, source=source, journal=text, links=known)
 
     @property
     def facts(self) -> dict[str, str]:
         """See ``Layout.facts``."""
-        return {RECORDED: self.kind, _SOURCE: self.source, _JOURNAL: self.journal}
+        found = {RECORDED: self.kind, _SOURCE: self.source, _JOURNAL: self.journal}
+        return found if self.links is None else {**found, _LINKS: self.links}
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """See ``Layout.roots``.
+
+        A directory that was no link as the move began is none of them.
+        """
+        named = {"source": self.source, "dest": self.dest.path}
+        may = named if self.links is None else self.links.split()
+        above = (path if name in may else posixpath.dirname(path) for name, path in named.items())
+        return (*above, self.temporary)
 
     @property
     def sources_dir(self) -> str:

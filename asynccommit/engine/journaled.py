@@ -70,6 +70,7 @@ class Journaled:
         moves: the files.
         source: decoded path of the directory that all files are below.
         dest: decoded path of the directory that all files go to.
+        links: see ``MoveJournal``.
     """
 
     operation: BulkOperation
@@ -81,6 +82,7 @@ class Journaled:
     moves: FilesToMove = field(default_factory=lambda: FilesToMove(Spill()))
     source: str = ""
     dest: str = ""
+    links: str | None = None
 
     @property
     def store(self) -> Wrapped:
@@ -110,7 +112,11 @@ class Journaled:
             workers=self.operation.workers,
         )
         layout = MoveLayout(
-            self.address.at(self.dest), job_id, source=self.source, journal=self.journal.shown
+            self.address.at(self.dest),
+            job_id,
+            source=self.source,
+            journal=self.journal.shown,
+            links=self.links,
         )
         return MoveCommitter(
             self.store,
@@ -230,6 +236,7 @@ async def carry_out(move: Journaled) -> BulkReport:
 async def _carry_out(move: Journaled, name: str) -> BulkReport:
     operation = move.operation
     operation.total = move.moves.files.count
+    move.links = await links_of(move)
     try:
         await move.journal.begin(_content(move, name))
     except ExistsError as error:
@@ -261,7 +268,20 @@ def _content(move: Journaled, name: str) -> MoveJournal:
         replace=move.replace,
         started_ms=int(move.host.now() * 1000),
         owner=Owner(name, move.host.name, move.host.user, move.host.process),
+        links=move.links,
     )
+
+
+async def links_of(move: Journaled) -> str | None:
+    """Return which of the two directories are links, where there are any."""
+    if not move.store.traits.links:
+        return None
+    found: list[str] = []
+    for name, path in (("source", move.source), ("dest", move.dest)):
+        with suppress(NotFoundError):
+            if (await move.store.head(path)).kind is Kind.OTHER:
+                found.append(name)
+    return " ".join(found)
 
 
 def _ending(move: Journaled) -> OnEnd:

@@ -19,6 +19,7 @@ from asynccommit.engine.journaled import (
     done,
     failed,
     is_under_way,
+    links_of,
     refuse_unfit,
     telling,
 )
@@ -193,10 +194,22 @@ async def _read(
             text = f"belongs to a move on the store of {content.dest}: open that store"
             raise ManifestError(str(record.place), text)
         move = Journaled(operation, record, content.tree, content.replace, lease)
-        move.source, move.dest = source.path, dest.path
+        move.source, move.dest, move.links = source.path, dest.path, content.links
         move.host = host or this_host()
+        await _refuse_new_links(move, content)
         with closing(move.moves.files):
             yield move, content
+
+
+async def _refuse_new_links(move: Journaled, content: MoveJournal) -> None:
+    """Refuse a link that has come to the place of source or destination."""
+    now = await links_of(move)
+    if content.state is not JournalState.BEGUN or move.links is None or now is None:
+        return
+    for name in set(now.split()) - set(move.links.split()):
+        path = move.source if name == "source" else move.dest
+        text = f"{path} is a link, and was none when the move began: put the directory back"
+        raise PreflightError(content.job_id, "job_stage_setup", (), text)
 
 
 def _has_begun(error: CommitError, committer: MoveCommitter) -> bool:

@@ -5,7 +5,8 @@ below ``_temporary`` of ``dest``), ``source`` and ``dest`` (URLs of the director
 come from and go to), ``tree`` (whether the source was to be moved as a whole), ``replace``,
 ``started`` and ``ended`` (milliseconds since the epoch of 1970; ``null`` while begun), ``files``
 (the number of files that were moved, or moved back), ``owner`` (``id``, ``host``, ``user``,
-``process`` of who began). Readers ignore unknown fields.
+``process`` of who began), ``links`` (which of ``source`` and ``dest`` were symbolic links as the
+move began, separated by a space; missing if that is unknown). Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class MoveJournal:
         state: how it stands.
         ended_ms: when it ended; ``None`` before.
         files: number of files moved, or moved back.
+        links: which of ``source`` and ``dest`` were links at the beginning; ``None`` if unknown.
     """
 
     job_id: str
@@ -56,6 +58,7 @@ class MoveJournal:
     state: JournalState = JournalState.BEGUN
     ended_ms: int | None = None
     files: int = 0
+    links: str | None = None
 
 
 def encode_journal(journal: MoveJournal) -> bytes:
@@ -75,6 +78,7 @@ def encode_journal(journal: MoveJournal) -> bytes:
         "owner": journal.owner.to_json(),
         "ended": journal.ended_ms,
         "files": journal.files,
+        "links": journal.links,
     }
     data = dump_object(value, "journal")
     decode_journal(data, "journal")
@@ -96,6 +100,7 @@ def decode_journal(data: bytes, path: str) -> MoveJournal:
         state=_state(fields),
         ended_ms=None if fields.get("ended") is None else fields.count("ended", maximum=MAX_TIME),
         files=fields.count("files"),
+        links=None if fields.get("links") is None else fields.text("links", ""),
     )
 
 

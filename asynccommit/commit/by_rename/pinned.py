@@ -24,9 +24,8 @@ async def pinned(run: CommitContext) -> AsyncIterator[None]:
         yield
         return
     layout = run.layout
-    roots = [layout.dest.path, layout.temporary, *([layout.sources_dir] if layout.outside else ())]
     store = cast(PinningStore, run.store)
-    pins = await store.pin([layout.job_dir, layout.attempt_dir], roots)
+    pins = await store.pin([layout.job_dir, layout.attempt_dir], layout.roots)
     try:
         with granting(pins=pins):
             yield

@@ -275,40 +275,30 @@ class Reach:
             if (held := self._held[path]) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             return held
-        if path in self._roots:
-            fd = self._open(path or "/", _ROOT, None, keep)
-        elif not path:
+        above = self.directory(path.rpartition("/")[0], keep) if path else AT_CWD
+        if above == AT_CWD and path not in self._roots:
             return AT_CWD
-        else:
-            parent, _, name = path.rpartition("/")
-            above = self.directory(parent, keep)
-            if above == AT_CWD:
-                return AT_CWD
-            fd = self._enter(path, name, above, keep)
-        return self._kept(path, fd)
+        return self._enter(path, above, keep)
 
     def make(self, path: str, mode: int) -> None:
         """Make a missing directory and those above."""
         parent, _, name = path.rpartition("/")
-        above = AT_CWD if path in self._roots else self._made(parent, mode)
+        above = self._made(parent, mode) if path else AT_CWD
         if above == AT_CWD:
             make_directories(path or "/", mode)
             return
         try:
             make_directory(name, mode, above)
         except FileExistsError:  # no link, if it can be entered
-            self._kept(path, self._enter(path, name, above, above))
+            self._enter(path, above, above)
 
     def _made(self, path: str, mode: int) -> int:
         """Return the descriptor of a directory, which is made if it is missing."""
         with suppress(FileNotFoundError):
             return self.directory(path)
         self.make(path, mode)
-        parent, _, name = path.rpartition("/")
-        above = AT_CWD if path in self._roots else self.directory(parent)
-        if above == AT_CWD:
-            return self._kept(path, self._open(path or "/", _ROOT, None, above))
-        return self._kept(path, self._enter(path, name, above, above))
+        above = self.directory(path.rpartition("/")[0]) if path else AT_CWD
+        return self._enter(path, above, above)
 
     def real(self, path: str) -> str:
         """Return a path for the system that leads to where ``path`` is.
@@ -337,10 +327,16 @@ class Reach:
             text = text.replace(f"{PROC}/{fd}/", f"{place}/")
         return text
 
-    def _enter(self, path: str, name: str, above: int, keep: int) -> int:
-        """Open the directory ``name``. Raises ``RejectedError`` for a link."""
+    def _enter(self, path: str, above: int, keep: int) -> int:
+        """Open a directory, and keep it.
+
+        Raises ``RejectedError`` for a link that is no root.
+        """
+        if above == AT_CWD:
+            return self._kept(path, self._open(path or "/", _ROOT, None, keep))
+        name, flags = path.rpartition("/")[2], _ROOT if path in self._roots else _BELOW
         try:
-            return self._open(name, _BELOW, above, keep)
+            return self._kept(path, self._open(name, flags, above, keep))
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(name, above):
                 raise _link(path) from error
