@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import ClassVar
 
 from asynccommit.commit.block_writer import BlockWriter, Slots
-from asynccommit.errors import ExistsError, NotFoundError, RejectedError
-from asynccommit.stores.base import Streaming
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, RejectedError
+from asynccommit.stores.base import Info, Streaming
 from asynccommit.stores.streaming import Stream, StreamingStore
 from asynccommit.stores.tree import remove_file
 
@@ -90,8 +90,26 @@ class StreamWriter(BlockWriter):
             text = f"{self.length} bytes were written, and the file has {info.size}"
             raise RejectedError("end_stream", self.path, text)
         if info.path != self.path:
-            await self._store.rename(info.path, self.path, replace=True)
+            await self._move(info)
         await self._complete()
+
+    async def _move(self, info: Info) -> None:
+        """Move the complete file to its place.
+
+        Under its etag, since a creation and a move that are both executed again would replace it by
+        an empty file. A second flush changes that etag, and nothing else.
+        """
+        for _ in range(_TRIES):
+            try:
+                await self._store.rename(info.path, self.path, replace=True, etag=info.etag)
+                return
+            except PreconditionError as error:
+                refused = error
+                found = await self._store.head(info.path)
+                if found.etag == info.etag or found.size != self.length:
+                    break
+                info = found
+        raise refused
 
     async def _discard(self) -> None:
         if self._stream is not None:

@@ -20,8 +20,16 @@ from asynccommit.stores.registry import open_store as open_wrapped
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
-from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, Fault
+from asynccommit.testing.models.fault_rules import (
+    AFTER,
+    AGAIN,
+    BEFORE,
+    CUT,
+    CUT_BEFORE,
+    Fault,
+)
 from asynccommit.testing.models.gcs.model import BucketOptions
+from asynccommit.testing.models.latency import Latency
 from tests.support.uploads import Gate, Gauge
 
 BASE = "/out/_temporary/task"
@@ -208,6 +216,33 @@ async def test_a_later_file_replaces_an_earlier_one(service: Service, store: Sto
             await file.write(data)
         assert await store.get(f"{BASE}/a", 1 << 30) == data
     assert await found(store) == {"a": 4}
+
+
+async def test_a_creation_and_a_move_that_come_again_late(service: Service, store: Store) -> None:
+    """The second creation makes an empty file, which the second move may not put in the place."""
+    if isinstance(service.emulator, GcsEmulator):
+        pytest.skip("there a file is created in its place, by its last block")
+    service.emulator.weather.add(
+        Fault(AGAIN, "create", times=1, delay=Latency(first=0.3)),
+        Fault(AGAIN, "rename", times=1, delay=Latency(first=0.4)),
+    )
+    async with await work_of(store, service).open("a") as file:
+        await file.write(DATA)
+    await asyncio.sleep(0.8)
+
+    assert await store.get(f"{BASE}/a", 1 << 30) == DATA
+
+
+async def test_a_flush_that_is_executed_again(service: Service, store: Store) -> None:
+    """The file has another etag than the answer said, and is moved under the new one."""
+    if isinstance(service.emulator, GcsEmulator):
+        pytest.skip("there is no flush")
+    service.emulator.weather.add(Fault(AGAIN, "flush", delay=Latency(first=0.0)))
+    async with await work_of(store, service).open("a") as file:
+        await file.write(DATA)
+
+    assert await store.get(f"{BASE}/a", 1 << 30) == DATA
+    assert service.emulator.weather.struck["again flush"] == 1
 
 
 async def test_a_directory_in_the_place(service: Service, store: Store) -> None:

@@ -19,8 +19,10 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_upload.magic import MagicCommitter
 from asynccommit.commit.layout import SUCCESS, Layout
 from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.task_output import Work
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Options
+from asynccommit.options.uploads import UploadOptions
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.tree import list_if_there
@@ -44,6 +46,8 @@ from tests.support.storms import BUCKET, FILESYSTEM, ROOT, Size, host
 __all__ = ["moto_url"]
 
 SIZE = Size(tasks=2, files=6, partitions=3)
+BLOCKS = {"adls": 16 << 10, "flat": 256 << 10, "hns": 256 << 10, "steps": 256 << 10, "s3": 5 << 20}
+"""The least size of a block, or of a part, of each service."""
 WAYS = {
     "second response": (TWICE, 0.0),
     "first response": (AGAIN, 0.0),
@@ -56,6 +60,12 @@ OPS = {
     "hns": ("insert", "move", "folder", "*"),
     "steps": ("insert", "rewrite", "delete", "*"),
     "s3": ("put", "create_upload", "put_part", "complete_upload", "delete", "delete_many", "*"),
+}
+BLOCK_OPS = {
+    "adls": ("flush", "append flush", "*"),
+    "flat": ("insert upload", "*"),
+    "steps": ("insert upload", "*"),
+    "s3": ("put_part complete_upload", "*"),
 }
 DENIED = {
     "rename": "AuthorizationFailure",
@@ -77,20 +87,37 @@ class Place:
         dest: the destination of the job.
         weather: what becomes of them.
         denial: refuses what is moved or completed, but for the first.
+        size: what a job writes.
+        block: bytes of a block if files are written in blocks.
     """
 
     store: Wrapped
     dest: Address
     weather: FaultInjector
     denial: Fault
+    size: Size = SIZE
+    block: int = 0
 
     def committer(self) -> Committer:
         """Return the side of the job of a new process."""
         if self.store.traits.multipart is not None:
             uploads = MagicLayout(self.dest, "00000001-2222-3333-4444-555555555555", 0)
-            return MagicCommitter(self.store, uploads, Options(), host(1))
+            options = Options(uploads=UploadOptions(part_size=BLOCKS["s3"]))
+            return MagicCommitter(self.store, uploads, options, host(1))
         layout = Layout(self.dest, "job_202601010000_0001")
         return ManifestCommitter(self.store, layout, Options(), host(1))
+
+    def content(self, name: str) -> bytes:
+        """Return the bytes of a file: two full blocks and some more, if it has blocks."""
+        return random.Random(name).randbytes(2 * self.block) + name.encode()
+
+    async def write(self, work: Work, name: str) -> None:
+        """Write a file of a task, in blocks or at once."""
+        if not self.block:
+            await work.put(name, self.content(name))
+            return
+        async with await work.open(name) as file:
+            await file.write(self.content(name))
 
     async def visible(self) -> dict[str, bytes]:
         """Return the files that readers see and the marker, by their names."""
@@ -101,7 +128,7 @@ class Place:
                 if info.is_dir and not name.startswith(("_temporary", "__magic")):
                     folders.append(info.path)
                 elif not info.is_dir:
-                    found[name] = await self.store.get(info.path, 1 << 20)
+                    found[name] = await self.store.get(info.path, 1 << 24)
         return found
 
 
@@ -112,6 +139,7 @@ async def placed(kind: str, climate: Climate, moto: str = "") -> AsyncIterator[P
         async with AdlsEmulator(climate=climate) as adls:
             adls.model.create_filesystem(FILESYSTEM)
             given: dict[str, Any] = {"connection_string": adls.connection_string}
+            given["fs.azure.write.request.size"] = BLOCKS["adls"]
             async with _opened(f"{ROOT}/table", given, adls.weather, "rename") as place:
                 yield place
         return
@@ -124,7 +152,7 @@ async def placed(kind: str, climate: Climate, moto: str = "") -> AsyncIterator[P
         return
     buckets = {BUCKET: BucketOptions(hns=kind == "hns", moves=kind != "steps")}
     async with GcsEmulator(climate=climate, buckets=buckets) as gcs:
-        given = {"endpoint_url": gcs.endpoint, "token": "anon"}
+        given = {"endpoint_url": gcs.endpoint, "token": "anon", "chunk": BLOCKS[kind]}
         op = "rewrite" if kind == "steps" else "move"
         async with _opened(f"gs://{BUCKET}/table", given, gcs.weather, op) as place:
             yield place
@@ -148,11 +176,11 @@ async def run(place: Place, end: str) -> int:
     first = place.committer()
     await first.setup_job()
     commits = []
-    for task in range(SIZE.tasks):
+    for task in range(place.size.tasks):
         task_id, attempt_id = first.layout.ids(task)
         await first.setup_task(attempt_id)
-        for name in SIZE.names(task):
-            await first.work(attempt_id).put(name, name.encode())
+        for name in place.size.names(task):
+            await place.write(first.work(attempt_id), name)
         commits.append(await first.commit_task(task_id, attempt_id))
     if end == "commit":
         await first.commit_job(commits, strict=True)
@@ -172,7 +200,8 @@ async def ended(place: Place, end: str) -> int:
     sent = await run(place, end)
     place.weather.clear()
     await asyncio.sleep(0.05)  # what is late has come
-    wanted = {name: name.encode() for task in range(SIZE.tasks) for name in SIZE.names(task)}
+    names = [name for task in range(place.size.tasks) for name in place.size.names(task)]
+    wanted = {name: place.content(name) for name in names}
     found = await place.visible()
     marked = found.pop(SUCCESS, b"") != b""
     assert (found, marked) == (({}, False) if end == "rollback" else (wanted, True))
@@ -211,3 +240,25 @@ async def test_every_append_and_flush_is_executed_twice() -> None:
             calm = await ended(place, end)
         async with placed("adls", doubled(["append", "flush"], "first response")) as place:
             assert await ended(place, end) <= 2 * calm
+
+
+@pytest.mark.sample(4)
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind, ops", [(kind, op) for kind, ops in BLOCK_OPS.items() for op in ops])
+async def test_every_block_is_sent_twice(
+    kind: str, ops: str, way: str, end: str, request: pytest.FixtureRequest
+) -> None:
+    """Files that tasks write in blocks have the exact bytes, after at most twice the requests."""
+    moto = request.getfixturevalue("moto_url") if kind == "s3" else ""
+    async with placed(kind, Climate(), moto) as place:
+        place.size, place.block = Size(2, 3, 3), BLOCKS[kind]
+        calm = await ended(place, end)
+    async with placed(kind, doubled(ops.split(), way), moto) as place:
+        place.size, place.block = Size(2, 3, 3), BLOCKS[kind]
+        sent = await ended(place, end)
+        struck = place.weather.struck
+
+    assert {f"{WAYS[way][0]} {op}" for op in ops.split() if op != "*"} <= {*struck}, struck
+    assert sent <= 2 * calm
