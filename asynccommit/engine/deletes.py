@@ -81,9 +81,9 @@ async def delete_tree(
 ) -> BulkReport:
     """Delete a directory and everything below it.
 
-    Where the store deletes a directory in one request, that is what happens, and its files are not
-    counted: the report has one directory. Elsewhere the files are listed and deleted in batches,
-    each only if it has not changed since it was listed. A dry run lists and counts the files.
+    Where the store deletes a directory in one request, that is sent after a look, and its files are
+    not counted: the report has one directory. Elsewhere the files are listed and deleted in
+    batches, each only if it has not changed since it was listed. A dry run lists and counts them.
 
     Args:
         store: the store, as ``asynccommit.open_store`` opens it.
@@ -113,10 +113,11 @@ async def delete_tree(
 
 
 async def _delete_whole(operation: BulkOperation, path: str) -> None:
+    # After it a deletion that finds nothing was executed twice.
+    await operation.store.head(path)
     try:
-        await operation.store.delete_tree(path)
-    except NotFoundError:
-        raise
+        with suppress(NotFoundError):
+            await operation.store.delete_tree(path)
     except StoreError as error:
         operation.record(path, "", error)
     else:
@@ -201,10 +202,12 @@ class Deleter:
             return [error] * len(entries)
 
     def _settle(self, info: Info, error: StoreError) -> None:
-        if isinstance(error, NotFoundError):
-            self._operation.skip()
-        else:
+        if not isinstance(error, NotFoundError):
             self._operation.fail(info.path, "", error)
+        elif info.etag is not None:  # gone since it was listed, or deleted twice
+            self._operation.finish(size=info.size)
+        else:
+            self._operation.skip()
 
     async def _look(self, info: Info) -> None:
         try:

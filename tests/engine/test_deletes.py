@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from asynccommit import NotFoundError, OptionError
 from asynccommit.engine import BulkError, BulkReport, delete_files, delete_tree
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
 from asynccommit.testing import Fault
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
+from asynccommit.testing.models.fault_rules import TWICE
+from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.engine.conftest import KINDS, Place, on
 from tests.loadtest.accounts import Account, on_account
 
@@ -45,6 +52,37 @@ async def test_a_tree_is_deleted(place: Place) -> None:
         assert (report.directories, report.done) == (1, 0)
     else:
         assert (report.directories, report.done, report.bytes) == (0, 30, 60)
+
+
+@on_adls
+async def test_a_tree_whose_deletion_is_executed_twice(place: Place) -> None:
+    """The directory counts, though the second execution finds nothing."""
+    await place.write(FILES)
+    place.weather.add(Fault(TWICE, "delete"))
+
+    report = await delete_tree(place.store, place("t"))
+
+    assert not await place.exists("t")
+    assert (report.done, report.directories, report.skipped) == (0, 1, 0)
+    assert place.weather.struck["twice delete"] == 1
+    with pytest.raises(NotFoundError):
+        await delete_tree(place.store, place("t"))
+
+
+async def test_listed_files_whose_deletions_are_executed_twice() -> None:
+    """Each counts, though the second execution finds nothing."""
+    async with GcsEmulator(buckets={"data": BucketOptions()}) as gcs:
+        options = {"endpoint_url": gcs.endpoint, "token": "anon"}
+        settings = StoreSettings(random.Random(1), options=options)
+        store = open_store(parse_url("gs://data/"), settings)
+        for number in range(3):
+            await store.put(f"/t/f{number}", b"xy")
+        gcs.weather.add(Fault(TWICE, "delete"))
+        report = await delete_tree(store, "/t")
+        await store.aclose()
+
+    assert (report.done, report.skipped, report.bytes) == (3, 0, 6)
+    assert gcs.weather.struck["twice delete"] >= 3
 
 
 @every_kind
