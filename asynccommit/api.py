@@ -21,6 +21,7 @@ from typing import Annotated, Any, NoReturn
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.cell_progress import shown_in_cell
 from asynccommit.commit.context import OnVisible
+from asynccommit.commit.job.observing import observed_run
 from asynccommit.commit.job.record_owner import resume_hint
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
@@ -221,6 +222,7 @@ async def open_job(
     name, chosen = _job_id(job_id, chosen, host)
     ref = JobRef(url, name, attempt, chosen, storage_options, committer, pending, host)
     async with ref.open() as made, AsyncExitStack() as living:
+        living.enter_context(observed_run(made.layout))
         job = Job(made)
         try:
             await _set_up(made, meant, on_progress)
@@ -272,6 +274,7 @@ async def open_kept_job(
     chosen = Mode.of(mode)
     ref = JobRef(url, job_id, 0, options, storage_options, committer)
     async with ref.open() as made, AsyncExitStack() as living:
+        living.enter_context(observed_run(made.layout))
         if await made.job_status() is not None:
             await _end_commit(made, chosen)
         if not await made.rejoin_job(mode=chosen):

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for each job and stage, and metrics.
+"""OpenTelemetry: a span for each job, operation and stage, and metrics.
 
 ::
 
@@ -83,11 +83,14 @@ class _Tracing:
     def __init__(self, tracer: trace.Tracer, meter: metrics.Meter) -> None:
         self._tracer = tracer
         self._instruments = _Instruments(meter)
+        self._runs: dict[str, tuple[Span, Span]] = {}  # job id -> its span, and what was around it
 
     def __call__(self, work: ObservedWork) -> OnEnd:
+        if work.kind == "run":
+            return self._begin_run(work)
         job = work.kind == "job"
         name = f"asynccommit {work.name}" if job else work.name
-        span = self._tracer.start_span(name, attributes=_described(work))
+        span = self._tracer.start_span(name, self._parent(work), attributes=_described(work))
         # Stages, and the spans of an instrumented HTTP client, are children of this one.
         token = context.attach(trace.set_span_in_context(span))
         labels: Attributes = {"asynccommit.store": work.store} if job else {}
@@ -105,6 +108,29 @@ class _Tracing:
                 self._instruments.stages.record(ended.seconds, {"asynccommit.stage": work.name})
 
         return end
+
+    def _begin_run(self, work: ObservedWork) -> OnEnd:
+        span = self._tracer.start_span("asynccommit job", attributes=_described(work))
+        self._runs[work.job_id] = span, trace.get_current_span()
+
+        def end(ended: WorkEnd) -> None:
+            self._runs.pop(work.job_id, None)
+            _finish(span, ended)
+
+        return end
+
+    def _parent(self, work: ObservedWork) -> context.Context | None:
+        """Return the context of the job's span, or none for the caller's.
+
+        A caller in a span within the job has that one as the parent. Each step of a blocking job
+        is a task of the event loop, so no context reaches all of them.
+        """
+        span, outer = self._runs.get(work.job_id, (None, None))
+        if span is None or outer is None:
+            return None
+        here = trace.get_current_span().get_span_context()
+        within = here.is_valid and here.span_id != outer.get_span_context().span_id
+        return None if within else trace.set_span_in_context(span)
 
 
 class _Instruments:
@@ -163,12 +189,10 @@ class _Instruments:
 
 def _described(work: ObservedWork) -> Attributes:
     said: Attributes = {"asynccommit.job.id": work.job_id} if work.job_id else {}
+    if work.kind != "stage":
+        said |= {"asynccommit.destination": work.dest, "asynccommit.store": work.store}
     if work.kind == "job":
-        said |= {
-            "asynccommit.operation": work.name,
-            "asynccommit.destination": work.dest,
-            "asynccommit.store": work.store,
-        }
+        said["asynccommit.operation"] = work.name
     return said
 
 

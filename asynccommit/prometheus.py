@@ -125,7 +125,9 @@ class _Counting(Collector):
         for made in self._made:
             self._registry.unregister(made)
 
-    def __call__(self, work: ObservedWork) -> OnEnd:
+    def __call__(self, work: ObservedWork) -> OnEnd | None:
+        if work.kind == "run":  # its operations are counted
+            return None
         if work.kind == "stage":
             return lambda ended: self._stages.labels(work.name).observe(ended.seconds)
         live = _Live((work.name, work.store), work.counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import asynccommit
 import asynccommit.otel
-from asynccommit import sync
+from asynccommit import open_job, sync
 from asynccommit.testing import AdlsEmulator
 from asynccommit.testing.models.fault_profiles import THROTTLED
 
@@ -92,9 +93,35 @@ def test_span_of_a_blocking_caller_is_the_parent(recorded: Recorded, tmp_path: P
     with trace.get_tracer("test", tracer_provider=recorded.tracers).start_as_current_span("night"):
         write(tmp_path / "table")
 
-    job, night = recorded.named("asynccommit commit"), recorded.named("night")
+    job, night = recorded.named("asynccommit job"), recorded.named("night")
     assert job.parent is not None
     assert job.parent.span_id == night.context.span_id
+
+
+def test_a_blocking_job_is_one_trace(recorded: Recorded, tmp_path: Path) -> None:
+    """Setup, tasks and commit of a job are one trace, whose root is the job."""
+    write(tmp_path / "table")
+
+    spans = recorded.spans.get_finished_spans()
+    assert [span.name for span in spans if span.parent is None] == ["asynccommit job"]
+    assert len({span.context.trace_id for span in spans}) == 1
+    assert {"job_stage_setup", "task_stage_commit"} < {span.name for span in spans}
+
+
+async def test_two_jobs_at_once_are_two_traces(recorded: Recorded, tmp_path: Path) -> None:
+    """Each job has a trace of its own, and a span of the program stays where it was."""
+    tracer = trace.get_tracer("test", tracer_provider=recorded.tracers)
+
+    async def run(name: str) -> None:
+        async with open_job(tmp_path / name) as job, job.task(0) as task:
+            with tracer.start_as_current_span("mine"):
+                await task.put("part", b"x")
+
+    await asyncio.gather(run("a"), run("b"))
+
+    spans = recorded.spans.get_finished_spans()
+    roots = [span.name for span in spans if span.parent is None]
+    assert sorted(roots) == ["asynccommit job", "asynccommit job", "mine", "mine"]
 
 
 def test_failed_job_is_a_span_with_an_error(recorded: Recorded, tmp_path: Path) -> None:

@@ -43,10 +43,11 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True)
 class ObservedWork:
-    """A job operation or a stage that begins.
+    """A job, an operation on one, or a stage that begins.
 
     Attributes:
-        kind: ``job`` for a whole operation on a job; ``stage`` for a part of one, or of a task.
+        kind: ``run`` for a job that one program sets up and commits; ``job`` for a whole operation
+            on a job; ``stage`` for a part of one, or of a task.
         name: the operation, see ``Operation``; for a stage its Hadoop statistic name.
         job_id: id of the job.
         dest: the destination, without credentials; empty for a stage.
@@ -54,7 +55,7 @@ class ObservedWork:
         counts: returns the requests so far, until the work ends; may be called on any thread.
     """
 
-    kind: Literal["job", "stage"]
+    kind: Literal["run", "job", "stage"]
     name: str
     job_id: str
     dest: str = ""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.layout import Layout
 from asynccommit.commit.observers import ObservedWork, Operation, RequestCounts, observed
 from asynccommit.redact import redact
 
@@ -45,6 +46,15 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
                 ended.counts = counts()
             except Exception:  # the job may be committed: its end is told without counts
                 log.exception("job %s: its requests could not be counted", layout.job_id)
+
+
+@contextmanager
+def observed_run(layout: Layout) -> Iterator[None]:
+    """Call the observers for a job in the block, from its setup to its end."""
+    dest = redact(str(layout.dest))
+    work = ObservedWork("run", "job", layout.job_id, dest, layout.dest.scheme)
+    with observed(work, asyncio.get_running_loop().time):
+        yield
 
 
 def _more(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
