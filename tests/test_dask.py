@@ -181,7 +181,7 @@ def test_a_delayed_write_begins_with_compute(tmp_path: Path) -> None:
         ({"overwrite": True}, "mode='overwrite'"),
         ({"schema": {"w": None}}, "the column 'w'"),
         ({"custom_metadata": {"pandas": "x"}}, "custom_metadata"),
-        ({"mode": "ignore"}, "expected one of"),
+        ({"mode": "ignored"}, "expected one of"),
     ],
 )
 def test_invalid_arguments_are_refused(

@@ -87,7 +87,8 @@ def test_a_sink_is_pickled_without_its_job(tmp_path: Path) -> None:
     "arguments, text",
     [
         ({"form": "orc"}, "expected one of parquet"),
-        ({"mode": "ignore"}, "expected one of"),
+        ({"mode": "ignore"}, "writes and commits in one call"),
+        ({"mode": "ignored"}, "expected one of"),
         ({"partition_cols": ["k", "k"]}, "each column once"),
         ({"row_group": 3}, "options of parquet files"),
     ],

@@ -27,6 +27,8 @@ _STRUCK = {
     "cut": "done, and the response lost",
     "late": "done late, and the response lost",
     "slow": "answered slowly",
+    "twice": "done twice, and answered by the second",
+    "again": "done again later, and answered by the first",
 }
 
 

@@ -249,7 +249,9 @@ async def test_a_policy_to_roll_back(site: Site) -> None:
     site.place({"/table/day=1/old": "o", "/table/_SUCCESS": "old"})
     before = site.tree()
     job = await site.ready(
-        FILES, Faults(Fault("rename", DeniedError, "day=2")), on_failure=OnFailure.ROLLBACK
+        FILES,
+        Faults(Fault("rename", DeniedError, "day=2", times=1)),
+        on_failure=OnFailure.ROLLBACK,
     )
     with pytest.raises(CommitError, match=r"day=2.*it was rolled back") as failed:
         await job.commit_job()

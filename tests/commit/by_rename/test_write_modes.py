@@ -195,7 +195,8 @@ async def test_the_first_of_what_is_there(site: Site) -> None:
     with pytest.raises(ExistsError) as refused:
         await refuse_mode(run_of(site.job()), Mode.FAIL, ())
 
-    assert site.bare(refused.value.path) == "/table/_SUCCESS"
+    assert site.bare(refused.value.path) == "/table"
+    assert refused.value.detail.endswith("it has _SUCCESS")
 
 
 # --- what others are told ---------------------------------------------------------------------
