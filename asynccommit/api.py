@@ -201,13 +201,11 @@ async def open_job(
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
-        mode: how to treat existing data of the destination: ``append``, ``error``, ``overwrite``
-            or ``replace_partitions``, see ``Mode``; defaults to the mode in the options of the
-            staging committers, or ``append``.
+        mode: what becomes of existing data, see ``Mode``; defaults to the mode in the options of
+            the staging committers, or ``append``.
         committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``, ``file_v1`` or
             ``file_v2``; defaults to the committer in the options, or the one that suits the store.
-        pending: URL under which the staging committers keep pending sets, as in
-            ``fs.s3a.committer.staging.tmp.path``.
+        pending: where staging committers keep pending sets: ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed, and while commits of
             other jobs are settled before it; without it a notebook shows the progress in the cell.
         host: clock, ids and names; the real ones by default.
