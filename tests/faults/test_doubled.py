@@ -33,6 +33,7 @@ from asynccommit.testing.emulators.s3_proxy.emulator import S3Proxy
 from asynccommit.testing.models.fault_rules import (
     AGAIN,
     BEFORE,
+    CUT_BEFORE,
     TWICE,
     Climate,
     Fault,
@@ -262,3 +263,15 @@ async def test_every_block_is_sent_twice(
 
     assert {f"{WAYS[way][0]} {op}" for op in ops.split() if op != "*"} <= {*struck}, struck
     assert sent <= 2 * calm
+
+
+@pytest.mark.parametrize("name", ["record", "outcome", "job-owner"])
+async def test_a_lost_move_of_a_draft_whose_append_came_twice(name: str) -> None:
+    """The draft is still there, so the move was not done: it is moved under its present etag."""
+    (append,) = doubled(["append"], "first response").faults
+    lost = Fault(CUT_BEFORE, "rename", path=rf"_temporary/.*{name}[^/]*\.json$", every=2)
+    async with placed("adls", Climate((append, lost))) as place:
+        await run(place, "commit")
+        assert place.weather.struck["cut_before rename"] > 0
+        place.weather.clear()
+        assert len(await place.visible()) == SIZE.tasks * SIZE.files + 1

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import cast
 
 from asynccommit.commit.layout import Layout
-from asynccommit.errors import NotFoundError, PreconditionError, StoreError
+from asynccommit.errors import NotFoundError, OutcomeUnknownError, PreconditionError, StoreError
 from asynccommit.stores.base import DraftingStore, Info, Store
 
 _MOVES = 3  # how often a draft is put in place whose etag changes
@@ -65,6 +65,13 @@ async def put_drafted(
             return ahead._replace(path=path)
         except PreconditionError:
             ahead = await _found_again(store, ahead)
+        except OutcomeUnknownError:
+            # Under another etag it is still to be moved, and a late move is refused.
+            found = await _found_again(store, ahead)
+            if found is None or found.etag == ahead.etag:
+                await discard(store, found)
+                raise
+            ahead = found
         except StoreError as error:
             await discard(store, ahead)
             if isinstance(error, NotFoundError):
