@@ -51,11 +51,15 @@ def prepare(
 
 @contextmanager
 def failing_disk(name: str) -> Iterator[None]:
-    """Let the disk refuse to rename a file to a path that ends in ``name``."""
+    """Let the disk refuse to rename a file to a path that ends in ``name``.
+
+    A commit renames between open directories.
+    """
     move = moves.move_new
 
     def fail(source: str, dest: str, *descriptors: int) -> None:
-        if dest.endswith(name):
+        place = os.readlink(f"/proc/self/fd/{descriptors[-1]}") if descriptors else ""
+        if os.path.join(place, dest).endswith(name):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), source)
         move(source, dest, *descriptors)
 

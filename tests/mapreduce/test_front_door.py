@@ -31,8 +31,8 @@ async def test_staging_directory_is_text_or_a_path(
     assert {"COMMIT_STARTED", "COMMIT_SUCCESS"} <= {path.name for path in tmp_path.iterdir()}
 
 
-async def test_relative_staging_directory_is_refused(tmp_path: Path) -> None:
-    """A staging directory that is no absolute path or URL is a ``UrlError``."""
+async def test_empty_staging_directory_is_refused(tmp_path: Path) -> None:
+    """A staging directory without a name is a ``UrlError``."""
     async with open_store(tmp_path) as store:
         with pytest.raises(UrlError):
-            CommitMarkers(store, "staging", JOB, epoch=1, heartbeat=Heartbeat())
+            CommitMarkers(store, "", JOB, epoch=1, heartbeat=Heartbeat())

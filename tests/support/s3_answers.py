@@ -10,7 +10,7 @@ from asynccommit.stores.s3.store import S3Store
 from asynccommit.stores.urls import parse_url
 from tests.support.gcs_store import Direct, Sent
 
-SECRET = "hunter2/the+secret"
+SECRET = "hunter2/the+password"
 HERE: dict[str, Any] = {"key": "AKIDEXAMPLE", "secret": SECRET, "region": "eu-west-1"}
 
 __all__ = ["Direct", "Sent"]

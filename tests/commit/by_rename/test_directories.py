@@ -228,7 +228,7 @@ async def test_overwriting_the_whole_table(tmp_path: Path) -> None:
     dest = tmp_path / "out"
     write(dest, {"p=1/old": "o", "p=2/old": "o", "_metadata": "m", "_SUCCESS": ""})
     job = committer(dest)
-    await job.setup_job()
+    await job.setup_job(mode=Mode.REPLACE_TABLE)
     await run_task(job, 0, {"p=1/new": "n"})
     report = await job.commit_job(overwrite=[str(dest)])
 

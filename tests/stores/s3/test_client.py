@@ -145,7 +145,7 @@ class Keyring(AwsMachine):
         return self.is_stale
 
 
-OLD, NEW = SigningKeys("OLD", "old-secret", "t"), SigningKeys("NEW", "new-secret", "t")
+OLD, NEW = SigningKeys("OLD", "old-secret", "1st"), SigningKeys("NEW", "new-secret", "2nd")
 
 
 def with_keys(
