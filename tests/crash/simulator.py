@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash import (
     chaos,
+    disks,
     forgers,
     reruns,
     rivals,
@@ -70,6 +71,7 @@ SIMULATIONS: Mapping[str, Simulation] = {
     "reruns": Simulation(
         _in_worlds(reruns.violations, SETTLING), REQUESTS | DOUBLED | {"suspension"}
     ),
+    "disks": Simulation(disks.violations, disks.ACTORS),
     "forgers": Simulation(forgers.violations, forgers.ACTORS),
     "moves": Simulation(
         test_journaled_moves.violations, (REQUESTS - {"request cut_before"}) | {"death"}
