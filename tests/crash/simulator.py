@@ -5,6 +5,7 @@ Each simulation names its actors; one that has not struck in many seeds is a fai
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections import Counter
@@ -19,10 +20,12 @@ from tests.crash import (
     chaos,
     disks,
     forgers,
+    open_directories,
     reruns,
     rivals,
     strangers,
     test_journaled_moves,
+    test_link_makers,
     test_uploads_races,
 )
 from tests.crash.worlds import HDFS, KINDS, SETTLING
@@ -36,10 +39,14 @@ SHOWN = 20  # failures of a summary
 
 
 class Simulation(NamedTuple):
-    """What one seed is given to, and which actors must strike in many seeds."""
+    """What one seed is given to, which actors must strike in many seeds, and what runs it.
+
+    On a real disk that is ``asyncio.run``.
+    """
 
     violations: Violations
     actors: frozenset[str]
+    run: Callable[[Coroutine[Any, Any, list[str]]], list[str]] = run_virtual
 
 
 REQUESTS = frozenset(f"request {kind}" for kind in ("before", "after", "cut_before", "cut", "late"))
@@ -77,6 +84,8 @@ SIMULATIONS: Mapping[str, Simulation] = {
         test_journaled_moves.violations, (REQUESTS - {"request cut_before"}) | {"death"}
     ),
     "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS | DOUBLED),
+    "links": Simulation(test_link_makers.violations, frozenset({"link"}), asyncio.run),
+    "stragglers": Simulation(open_directories.violations, open_directories.ACTORS, asyncio.run),
 }
 
 
@@ -103,9 +112,9 @@ class Run:
 
 def run(scenario: str, seeds: range, commit: str = "") -> Run:
     """Let seeds happen in one simulation."""
-    violations = SIMULATIONS[scenario].violations
+    simulation = SIMULATIONS[scenario]
     with counted() as strikes:
-        found = [text for seed in seeds for text in run_virtual(violations(seed))]
+        found = [text for seed in seeds for text in simulation.run(simulation.violations(seed))]
     return Run(scenario, seeds.start, seeds.stop, commit, dict(sorted(strikes.items())), (*found,))
 
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import random
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -27,6 +28,7 @@ from asynccommit.stores.policies.funnel import Call, Op, Policy
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, run_task, visible, write
 from tests.support.selection import amount
+from tests.support.strikes import strike
 
 SEEDS = amount("ASYNCCOMMIT_SEEDS", quick=12, full=200)
 OLD = {"day=1/a": "old", "day=4/z": "old"}
@@ -90,6 +92,7 @@ class LinkMaker:
         with suppress(FileNotFoundError):
             path.rename(kept)
             self.strikes += 1
+            strike("link")
             link = f"{self._private}/{'./' * self.strikes}"
             path.symlink_to(link)
             self._kept.append((kept, link))
@@ -183,6 +186,16 @@ async def told(top: Path, seed: int) -> int:
     story = Story(top, seed)
     await story.tell()
     return story.maker.strikes
+
+
+async def violations(seed: int) -> list[str]:
+    """Return what one seed finds wrong, with its seed."""
+    with tempfile.TemporaryDirectory() as top:
+        try:
+            await told(Path(top, "story"), seed)
+        except AssertionError as error:
+            return [f"seed {seed}: {error}"]
+    return []
 
 
 async def test_nobody_follows_a_link(tmp_path: Path) -> None:

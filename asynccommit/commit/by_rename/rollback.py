@@ -26,7 +26,7 @@ from asynccommit.commit.by_rename.rollback_by_identity import take_files
 from asynccommit.commit.by_rename.rollback_by_version import take_sources, take_versions
 from asynccommit.commit.by_rename.rollback_result import REFUSED, RollbackResult, verify
 from asynccommit.commit.by_rename.rollback_to_sources import return_files
-from asynccommit.commit.by_rename.swap import Keep, merge
+from asynccommit.commit.by_rename.swap import Keep, merge, rename_to_free
 from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
@@ -65,7 +65,14 @@ async def _take_out(run: CommitContext, place: str) -> None:
     await run.store.mkdir(opened)
     with suppress(NotFoundError, ExistsError):  # done before, if not to its end
         await run.store.rename(place, left)
-    await merge(run, left, place)
+    await merge(run, left, place, keep=_leave)
+
+
+async def _leave(_: CommitContext, path: str, place: str) -> None:
+    """Leave a straggler's file where it is.
+
+    The task's was there before, and is at ``place`` by now.
+    """
 
 
 async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
@@ -80,6 +87,8 @@ async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
         await for_each(asides, _restorer(run, undone), workers=run.workers)
         undone.end()
         await verify(run, plan, undone)
+        await _bring_late(run, plan, undone)
+        undone.warn(run)
     return undone
 
 
@@ -135,9 +144,15 @@ async def _remove_empty(run: CommitContext, plan: Plan, directories: list[str]) 
         await for_each(depths[depth], remove, workers=run.workers)
 
 
-def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], Awaitable[None]]:
+def _keeper(run: CommitContext, undone: RollbackResult) -> Keep:
     async def keep(_: CommitContext, place: str, path: str) -> None:
         await _keep(run, undone, place, path)
+
+    return keep
+
+
+def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], Awaitable[None]]:
+    keep = _keeper(run, undone)
 
     async def restore(aside: Aside) -> None:
         run.check_lease()
@@ -166,6 +181,19 @@ def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], A
         run.meter.step()
 
     return restore
+
+
+async def _bring_late(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+    """Bring back what others wrote to a directory that came back before.
+
+    One whose place was taken came back file by file, and who has it open still writes there.
+    """
+    if not run.store.traits.pins:
+        return
+    for aside in plan.replaced:
+        if aside.kind is Kind.DIRECTORY:
+            place = aside_path(run.layout, run.place, aside.path)
+            await merge(run, place, aside.path, keep=_keeper(run, undone))
 
 
 async def _take_version(run: CommitContext, aside: Aside, place: str) -> StoreError | None:
@@ -220,7 +248,7 @@ async def _keep(run: CommitContext, undone: RollbackResult, place: str, path: st
     """
     kept = displaced_path(run.layout, run.identity.commit_id, path, await _displaced(run))
     await make_all(run, [kept.rpartition("/")[0]] if run.store.traits.directories else [])
-    await run.store.rename(place, kept)
+    kept = await rename_to_free(run, place, kept)
     why = (
         "could not be put back: another writer changed it, or wrote to its place or to that of "
         f"a directory above it. Its former content is at {kept}"

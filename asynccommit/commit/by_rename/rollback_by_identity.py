@@ -94,14 +94,18 @@ class _IdentityRollback:
             await self._take_altered(entry)
         elif entry.etag is None:
             await self._take_untagged(entry)
-        elif self.run.store.traits.file_etags and source_print(entry.source, None) in self.never:
-            why = "was kept: it is the same file as a source that the job has not moved"
-            self.undone.leave(
-                entry.dest, f"{why}; check its owner, and delete it if it is the job's"
-            )
+        elif self.run.store.traits.file_etags and self._is_linked(entry):
+            self.undone.leave(entry.dest, _LINKED)
         else:
             await self._take_known(entry.dest, entry.etag)
         self.run.meter.step()
+
+    def _is_linked(self, entry: Entry) -> bool:
+        """Return whether the job's file is at its source too.
+
+        A file that a straggler has written there is another.
+        """
+        return source_print(entry.source, entry.etag) in self.never
 
     async def _take_untagged(self, entry: Entry) -> None:
         """Undo a file known only by size, unless it is newer."""

@@ -95,7 +95,6 @@ async def verify(run: CommitContext, plan: Plan, undone: RollbackResult) -> None
             await for_each(
                 plan.missing, lambda path: _look_for_empty(run, path, undone), workers=run.workers
             )
-    undone.warn(run)
 
 
 async def _look_for_files(

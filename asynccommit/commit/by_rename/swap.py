@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from itertools import count
 
 from asynccommit.commit.by_rename.directories import make_all, move_one_aside
 from asynccommit.commit.by_rename.lease import require_place
@@ -85,9 +86,19 @@ async def _rescue(run: CommitContext, info: Info, place: str) -> None:
     except (ExistsError, PreconditionError):
         kept = displaced_path(run.layout, run.identity.commit_id, place)
         await run.store.mkdir(kept.rpartition("/")[0])
-        await run.store.rename(info.path, kept)
+        kept = await rename_to_free(run, info.path, kept)
         why = f"was written while this job replaced its directory: it is kept at {kept}"
     run.warn(f"{place} {why}")
+
+
+async def rename_to_free(run: CommitContext, path: str, kept: str) -> str:
+    """Rename to ``kept``, or to that with a number if it is taken."""
+    for number in count(2):
+        with suppress(ExistsError):
+            await run.store.rename(path, kept)
+            break
+        kept = f"{kept.removesuffix(f'.{number - 1}')}.{number}"
+    return kept
 
 
 async def _known(run: CommitContext, plan: Plan) -> set[int]:
