@@ -139,8 +139,8 @@ class Story:
             await self._step(end)
         self.maker.rate = 0.0
         begun = list(self.dest.glob("_temporary/*/*/commit-record.json"))
-        if begun:
-            await self._step("resume_job")
+        if begun:  # by force: a link may have kept the owner from saying that it has stopped
+            await self._step("resume_job", force=True)
         else:
             await self._step("commit_job", mode=self.mode)
         whole = NEW if self.mode is Mode.REPLACE_TABLE else OLD | NEW

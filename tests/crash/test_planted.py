@@ -20,6 +20,7 @@ from asynccommit.commit.by_rename import (
     rename_files,
     rollback,
     steps,
+    success_marker,
     swap,
 )
 from asynccommit.commit.by_rename.load_manifests import identity
@@ -211,7 +212,16 @@ def drafts_once(patch: pytest.MonkeyPatch) -> None:
     async def no_longer(*_: Any) -> Info:
         raise PreconditionError("rename", "", "it was changed meanwhile")
 
-    patch.setattr(drafts, "_found_again", no_longer)
+    patch.setattr(drafts, "found_again", no_longer)
+
+
+def marker_by_name(patch: pytest.MonkeyPatch) -> None:
+    """Move whatever is at the marker's temporary name into its place."""
+
+    async def move(run: CommitContext, temp: Info) -> None:
+        await run.store.rename(temp.path, run.layout.success, replace=True)
+
+    patch.setattr(success_marker, "_move_marker", move)
 
 
 def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
@@ -242,6 +252,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
     "deleted, not moved aside": (deleted_at_once, points(IN_THE_WAY, "rollback")),
     "strangers lost": (strangers_lost, points(REPLACE_PARTITIONS, "resume")),
     "doubled append": (drafts_once, seeds(start=4_400)),
+    "marker moved by name": (marker_by_name, seeds(start=21_040)),
     "plan not saved": (plan_not_saved, points(SMALLEST, "resume")),
 }
 

@@ -12,7 +12,7 @@ from asynccommit.commit.by_rename.plan import Plan, aside_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.errors import lease_lost
-from asynccommit.commit.job.drafts import reserve
+from asynccommit.commit.job.drafts import MOVES, found_again, reserve
 from asynccommit.commit.job.success import (
     COMMIT,
     EARLIER,
@@ -22,7 +22,7 @@ from asynccommit.commit.job.success import (
     read_success,
     summarise,
 )
-from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.success import (
     decode_success,
     encode_success,
@@ -92,14 +92,23 @@ async def _write_temp(run: CommitContext, plan: Plan) -> Info:
 
 
 async def _move_marker(run: CommitContext, temp: Info) -> None:
-    """Rename the marker, unless another owner deleted it."""
-    etag = temp.etag if run.store.traits.content_etags else None
-    try:
-        await run.store.rename(temp.path, run.layout.success, replace=True, etag=etag)
-    except NotFoundError:
-        if etag is None:
-            raise
-        raise lease_lost(run) from None
+    """Rename the marker, unless another owner deleted it.
+
+    Under its etag: a creation and a move that come again late would put an empty file in its place.
+    """
+    for left in reversed(range(MOVES)):
+        try:
+            await run.store.rename(temp.path, run.layout.success, replace=True, etag=temp.etag)
+            return
+        except NotFoundError:
+            if not run.store.traits.content_etags:
+                raise
+            raise lease_lost(run) from None
+        except PreconditionError:
+            found = await found_again(run.store, temp) if left else None
+            if found is None:
+                raise
+            temp = found
 
 
 async def _keep_keys(run: CommitContext) -> None:

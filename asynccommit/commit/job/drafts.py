@@ -13,7 +13,7 @@ from asynccommit.commit.layout import Layout
 from asynccommit.errors import NotFoundError, OutcomeUnknownError, PreconditionError, StoreError
 from asynccommit.stores.base import DraftingStore, Info, Store
 
-_MOVES = 3  # how often a draft is put in place whose etag changes
+MOVES = 3  # how often a draft is put in place whose etag changes
 
 
 async def draft(store: Store, layout: Layout, data: bytes) -> Info | None:
@@ -57,17 +57,17 @@ async def put_drafted(
 
     Raises as ``Store.put``.
     """
-    for _ in range(_MOVES):
+    for _ in range(MOVES):
         if ahead is None:
             break
         try:
             await store.rename(ahead.path, path, etag=ahead.etag)
             return ahead._replace(path=path)
         except PreconditionError:
-            ahead = await _found_again(store, ahead)
+            ahead = await found_again(store, ahead)
         except OutcomeUnknownError:
             # Under another etag it is still to be moved, and a late move is refused.
-            found = await _found_again(store, ahead)
+            found = await found_again(store, ahead)
             if found is None or found.etag == ahead.etag:
                 await discard(store, found)
                 raise
@@ -81,7 +81,7 @@ async def put_drafted(
     return await store.put(path, data, overwrite=False)
 
 
-async def _found_again(store: Store, ahead: Info) -> Info | None:
+async def found_again(store: Store, ahead: Info) -> Info | None:
     """Return a draft with its present etag, which a second append has changed.
 
     Returns ``None`` if it must be written anew.
