@@ -22,7 +22,12 @@ from asynccommit.commit.job.success import (
     read_success,
     summarise,
 )
-from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.errors import (
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
 from asynccommit.formats.success import (
     decode_success,
     encode_success,
@@ -104,9 +109,10 @@ async def _move_marker(run: CommitContext, temp: Info) -> None:
             if not run.store.traits.content_etags:
                 raise
             raise lease_lost(run) from None
-        except PreconditionError:
+        except (PreconditionError, OutcomeUnknownError) as error:
             found = await found_again(run.store, temp) if left else None
-            if found is None:
+            unknown = isinstance(error, OutcomeUnknownError)
+            if found is None or (unknown and found.etag == temp.etag):
                 raise
             temp = found
 

@@ -27,6 +27,8 @@ final class FileWork {
   private static final int PIECE = 1 << 20;
   private static final int FIRST = 1 << 16;
   private static final List NAMENODES = Arrays.asList("hdfs", "webhdfs", "swebhdfs");
+  private static final List OWNERS =
+      Arrays.asList("hdfs", "viewfs", "webhdfs", "swebhdfs", "ofs", "o3fs");
 
   private final FileSystem fs;
   private final Renames renames;
@@ -166,15 +168,27 @@ final class FileWork {
     return one.toUri().getPath().equals(other.toUri().getPath());
   }
 
-  private static List facts(FileStatus status) {
+  private List facts(FileStatus status) {
     List facts = new ArrayList();
     facts.add(status.getPath().getName());
     facts.add(status.isDirectory() ? "d" : status.isFile() ? "f" : "o");
     facts.add(Long.valueOf(status.isDirectory() ? 0 : status.getLen()));
     facts.add(Long.valueOf(status.getModificationTime()));
     facts.add(status instanceof EtagSource ? ((EtagSource) status).getEtag() : null);
-    facts.add(status.getOwner());
+    facts.add(owner(status));
     return facts;
+  }
+
+  /** Returns the owner; null where owners prove nothing, or if a local file has gone meanwhile. */
+  private String owner(FileStatus status) {
+    if (!OWNERS.contains(fs.getUri().getScheme())) {
+      return null; // a local filesystem would start a process for each file
+    }
+    try {
+      return status.getOwner();
+    } catch (RuntimeException e) { // of that process, behind a view
+      return null;
+    }
   }
 
   private String get(Path path, long limit) throws IOException {
