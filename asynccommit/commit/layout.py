@@ -41,7 +41,7 @@ RECORDED = "layout"
 ENDED = ("committed", "aborted", "rolledback")
 MANIFEST_SUFFIX = "-manifest.json"
 STAGED = ".asynccommit-staged"
-"""What a name may end with until its job commits, so that ``*.parquet`` does not match it."""
+"""The suffix of staged files, which keeps patterns such as ``*.parquet`` from matching them."""
 
 _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
 

@@ -76,7 +76,7 @@ def test_commit_json_is_the_report(command: Command, tmp_path: Path) -> None:
 def test_quiet_does_not_hide_an_answer(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a command is asked for is printed with --quiet as well."""
+    """A command that answers a question prints the answer with --quiet as well."""
     prepare(tmp_path)
     place = [] if words[0] == "simulate" else [str(tmp_path)]
 

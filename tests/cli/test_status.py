@@ -377,7 +377,7 @@ def test_the_last_success(command: Command, tmp_path: Path) -> None:
 
 @GIVES_AWAY
 def test_a_commit_of_another_user(command: Command, tmp_path: Path) -> None:
-    """Whose it is and what to look at is told in the place of commands."""
+    """Instead of commands it names the user and the directory to look at."""
     place = cut_short(tmp_path)
     give_away(place.parent)
     job = only_job(command, tmp_path)

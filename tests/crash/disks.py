@@ -65,7 +65,7 @@ class Failing(Disk):
 
 @dataclass
 class Story:
-    """What one seed is about.
+    """The story of one seed.
 
     Attributes:
         rng: draws what happens.

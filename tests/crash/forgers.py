@@ -35,7 +35,7 @@ LATEST = 40  # writes until the crash
 
 @dataclass
 class Plot:
-    """What one seed is about.
+    """The story of one seed.
 
     Attributes:
         rng: draws what happens.

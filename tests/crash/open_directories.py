@@ -7,7 +7,6 @@ system call, and after the end.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import subprocess
@@ -23,8 +22,8 @@ from typing import Any
 
 from asynccommit.errors import AsyncCommitError, DeniedError
 from asynccommit.options.job import Mode
-from asynccommit.stores.grant import granted, granting
 from asynccommit.stores.policies.funnel import Call, Op
+from tests.support.between import struck
 from tests.support.jobs import committer, run_task, visible, write
 from tests.support.strikes import strike
 
@@ -130,19 +129,7 @@ class Stragglers:
         """See ``Policy.around``."""
 
         async def around(op: Op) -> Any:
-            grant = granted()
-            await asyncio.to_thread(self._come_before, op)
-
-            def check() -> None:
-                try:
-                    asyncio.get_running_loop()
-                except RuntimeError:  # in a thread, between look-up and system call
-                    self.act()
-                if grant is not None and grant.check is not None:
-                    grant.check()
-
-            with granting(check=check):
-                return await call(op)
+            return await struck(call, op, partial(self._come_before, op), self.act)
 
         return around
 

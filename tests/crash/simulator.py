@@ -39,9 +39,9 @@ SHOWN = 20  # failures of a summary
 
 
 class Simulation(NamedTuple):
-    """What one seed is given to, which actors must strike in many seeds, and what runs it.
+    """A simulation: a function of a seed, and the actors that must strike in many seeds.
 
-    On a real disk that is ``asyncio.run``.
+    ``run`` runs its coroutine: in virtual time, or for a real disk with ``asyncio.run``.
     """
 
     violations: Violations

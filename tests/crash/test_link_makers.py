@@ -6,7 +6,6 @@ looked at, and between its look-up and its system call.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -22,9 +21,9 @@ import pytest
 
 from asynccommit.errors import AsyncCommitError, DeniedError
 from asynccommit.options.job import Mode
-from asynccommit.stores.grant import granted, granting
 from asynccommit.stores.local import pins
 from asynccommit.stores.policies.funnel import Call, Op, Policy
+from tests.support.between import struck
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, run_task, visible, write
 from tests.support.selection import amount
@@ -56,19 +55,7 @@ class LinkMaker:
         """See ``Policy.around``."""
 
         async def around(op: Op) -> Any:
-            grant = granted()
-            await asyncio.to_thread(self.act)
-
-            def check() -> None:
-                try:
-                    asyncio.get_running_loop()
-                except RuntimeError:  # in a thread, between look-up and system call
-                    self.act()
-                if grant is not None and grant.check is not None:
-                    grant.check()
-
-            with granting(check=check):
-                return await call(op)
+            return await struck(call, op, self.act, self.act)
 
         return around
 

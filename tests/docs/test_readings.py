@@ -1,4 +1,4 @@
-"""What the guides of the engines read, beside jobs that have not committed."""
+"""The readings in the guides of the engines see committed files only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ assert [*table.glob("_temporary/**/other.parquet")]
 @pytest.mark.parametrize("planted", [REFUSED, RUNNING], ids=["refused", "running"])
 @pytest.mark.parametrize("page", PAGES)
 def test_a_guide_reads_committed_rows(page: str, planted: str, tmp_path: Path) -> None:
-    """What a guide reads and writes again is what is committed, and the page shows it."""
+    """A guide's page prints the same beside files of a job that has not committed."""
     found = [each for each in snippets(ROOT / f"docs/{page}.md") if _is_run(each)]
     first = found.index(next(each for each in found if each.is_code))
     other = Snippet(found[0].page, 0, "python", frozenset(), planted)

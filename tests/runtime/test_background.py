@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -139,14 +140,7 @@ def test_another_process_need_not_wait(account: HeldAccount) -> None:
 
 def test_the_end_of_a_program_waits_for_the_clean_up(account: HeldAccount) -> None:
     """A program whose job is committed ends when nothing is left to clean up."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, account.url, options(account)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "committed\n"
+    with committed_by_program(account) as program:
         assert "_temporary" in account.names()
         account.release()
         _, errors = program.communicate()
@@ -157,14 +151,7 @@ def test_the_end_of_a_program_waits_for_the_clean_up(account: HeldAccount) -> No
 
 def test_the_end_of_a_program_does_not_wait_for_a_store_that_is_gone(account: HeldAccount) -> None:
     """A program ends, and says what is left, if nothing can be cleaned up any more."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, account.url, options(account)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "committed\n"
+    with committed_by_program(account) as program:
         account.emulator.stop()
         try:
             _, errors = program.communicate(timeout=60)
@@ -253,6 +240,20 @@ def test_only_so_many_go_on_at_once() -> None:
         wait_for_all(60)
         engine.close()
         pool.shutdown()
+
+
+@contextmanager
+def committed_by_program(account: HeldAccount) -> Iterator[subprocess.Popen[str]]:
+    """Start a program, and yield it once it has committed its job."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, account.url, options(account)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "committed\n"
+        yield program
 
 
 def options(account: HeldAccount) -> str:

@@ -23,7 +23,7 @@ from asynccommit.stores.tree import list_if_there, remove_file
 from asynccommit.stores.urls import Address
 
 _STATE, _CLOCK = "commit-", "commit-clock-"
-"""How names of a commit's own files begin, and those that others write to ask for the time."""
+"""Prefixes: of a commit's own files, and of files by which others ask the store for the time."""
 
 
 def is_of_commit(path: str) -> bool:

@@ -57,7 +57,7 @@ async def test_a_name_that_a_straggler_takes_again_keeps_no_file_in_the_table(
 async def test_a_file_of_a_directory_that_comes_back_by_its_files_comes_back_late(
     tmp_path: Path, old: Handle
 ) -> None:
-    """What is written there while its files come back is put back as well."""
+    """A file written to the directory while its files are restored is restored too."""
     await cut_short(tmp_path, Mode.REPLACE_TABLE)
     write(tmp_path, {"day=1/other": "other"})
 
@@ -90,7 +90,7 @@ async def test_a_file_that_a_straggler_writes_twice_is_displaced_twice(
 
 
 async def test_a_straggler_does_not_keep_a_rollback_from_being_repeated(tmp_path: Path) -> None:
-    """What it writes to its task's directory, which was emptied, stays there and is deleted."""
+    """Its file in the emptied directory of a task stays there, and is deleted with it."""
     job = await cut_short(tmp_path, Mode.APPEND)
     task = Path(job.layout.tasks_dir, ids(0)[1], "day=2")
     with closing(Handle(task, "")) as handle:

@@ -180,7 +180,7 @@ async def test_each_part_of_a_commit_must_be_the_drivers(
 
 @pytest.mark.parametrize("how", UNASKED)
 async def test_tasks_may_be_of_other_users(site: Site, how: OnUnfinished) -> None:
-    """What tasks have written, and the table, may belong to anybody."""
+    """The table and the output of tasks may belong to any user."""
     site.place(PRECIOUS)
     await site.cut(THEIRS, Dies("rename", "tasks/"), job_id=OTHER, job_key="theirs")
     for path in (directory(site) / "tasks", Path(site.path("/table")), directory(site).parents[1]):
