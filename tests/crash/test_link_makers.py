@@ -128,6 +128,8 @@ class Story:
         begun = list(self.dest.glob("_temporary/*/*/commit-record.json"))
         if begun:  # by force: a link may have kept the owner from saying that it has stopped
             await self._step("resume_job", force=True)
+            if begun[0].exists():  # what was changed and changed back cannot be replaced
+                await self._step("rollback_job", force=True)
         else:
             await self._step("commit_job", mode=self.mode)
         whole = NEW if self.mode is Mode.REPLACE_TABLE else OLD | NEW

@@ -29,7 +29,7 @@ from asynccommit.formats.commit_record import (
     decode_record,
     is_blank,
 )
-from asynccommit.stores.base import Info, Store
+from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_if_there, read_if_there
 
 PLAN_VERSION = "planVersion"
@@ -109,7 +109,7 @@ async def _standing(
         sha256(record).hexdigest(),
         await _claim(store, layout, first, epoch),
         seen=_seen(layout, found, epoch),
-        epochs=sorted(n for n in map(epoch_of, _directories(found)) if n),
+        epochs=_epochs(layout, found),
         foreign=foreign_owner(store, found.values()),
         mixed=len({info.owner for path, info in found.items() if is_of_commit(path)}) > 1,
     )
@@ -191,6 +191,19 @@ async def read_end(
 
 def _directories(found: Mapping[str, Info]) -> list[str]:
     return [path for path, info in found.items() if info.is_dir]
+
+
+def _epochs(layout: Layout, found: Mapping[str, Info]) -> list[int]:
+    """Return the numbers of the owners' directories.
+
+    Raises ``ManifestError`` for a link in the place of one: what the commit has moved aside, and
+    would seem not to have moved, is wherever that directory was taken.
+    """
+    for path, info in found.items():
+        if epoch_of(path) and info.kind is Kind.OTHER:
+            text = "is a link in the place of a directory of the commit: put the directory back"
+            raise ManifestError(layout.url(path), text)
+    return sorted(n for n in map(epoch_of, _directories(found)) if n)
 
 
 async def _stop(store: Store, layout: Layout, claim: Claim) -> OwnerStop | None:
