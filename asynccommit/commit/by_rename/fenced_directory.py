@@ -192,6 +192,8 @@ class FencedDirectory(JobDirectory):
         if lease is not None:
             await lease.end()
         place = await _move_away(run, how)
+        if place == run.layout.attempt_dir and await self.is_given_back(run):
+            place = await _move_away(run, how)  # an abort had it for a moment
         _, tasks = await both(lambda: _confirm(run, place), lambda: find_tasks(run, place))
         if lease is not None:
             lease.free()  # nobody begins below the name that the directory has now
