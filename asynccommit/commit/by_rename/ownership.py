@@ -20,7 +20,7 @@ from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job.owners import describe, owner_of, time_of
+from asynccommit.commit.job.owners import clock_file, describe, owner_of, time_of
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
     ExistsError,
@@ -101,7 +101,7 @@ async def is_expired(
     if not is_silent(run.host, standing, leases):
         return False
     try:
-        now = await time_of(run.store, f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}")
+        now = await time_of(run.store, clock_file(run, layout.attempt_dir))
         since = await read_state(run.store, layout)  # the owner may have said so meanwhile
     except NotFoundError:
         return False

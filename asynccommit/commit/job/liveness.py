@@ -14,7 +14,7 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.heartbeat import LEASE, is_held
 from asynccommit.commit.job.own_tasks import own_tasks
-from asynccommit.commit.job.owners import describe, time_of
+from asynccommit.commit.job.owners import clock_file, describe, time_of
 from asynccommit.commit.layout import ENDED, Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, NotFoundError, OwnedError
@@ -227,7 +227,7 @@ async def _silence(
     if silent <= lease + _CLOCK_SKEW_SECONDS or not exact:
         return silent
     try:
-        now = await time_of(store, _probe(run, run.layout.attempt_dir))
+        now = await time_of(store, clock_file(run, run.layout.attempt_dir))
         for info in await list_if_there(store, run.layout.attempt_dir):
             seen = info.modified if info.path == run.layout.job_owner else seen
     except NotFoundError:
@@ -266,13 +266,9 @@ async def _unowned(run: CommitContext, store: Store, found: list[Info], *, exact
 async def _now(run: CommitContext, store: Store) -> float:
     """Return the store's time."""
     try:
-        return await time_of(store, _probe(run, run.layout.attempt_dir))
+        return await time_of(store, clock_file(run, run.layout.attempt_dir))
     except NotFoundError:  # its tasks are in directories that are shared with others
-        return await time_of(store, _probe(run, run.layout.temporary))
-
-
-def _probe(run: CommitContext, directory: str) -> str:
-    return f"{directory}/job-clock-{run.host.new_id()}"
+        return await time_of(store, clock_file(run, run.layout.temporary))
 
 
 async def _read(store: Store, path: str) -> JobOwner | None:

@@ -26,6 +26,14 @@ def describe(owner: Owner) -> str:
     return f"{owner.user}@{owner.host}" + (f", process {process}" if process else "")
 
 
+def clock_file(run: CommitContext, directory: str) -> str:
+    """Return the path of a file that tells a job the store's time.
+
+    If it is written late, it is one of the words of a commit, which are no job.
+    """
+    return f"{directory}/commit-clock-{run.host.new_id()}"
+
+
 async def time_of(store: Store, probe: str) -> float:
     """Return the store's own time, from a file written for that.
 
