@@ -24,7 +24,7 @@ from asynccommit.commit.context import OnVisible
 from asynccommit.commit.job.observing import observed_run
 from asynccommit.commit.job.record_owner import resume_hint
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
@@ -70,19 +70,20 @@ class JobRef:
         Raises ``OptionError``, ``UnsupportedError`` and ``UrlError`` as ``open_committer`` does.
         """
         options, host = _options(self.options), self.host or this_host()
-        address = parse_url(os.fspath(self.url))
-        storage = storage_of(self.url, self.storage_options)
-        await ended(str(address))
+        layout = Layout(parse_url(os.fspath(self.url)), self.job_id)
+        settings = _settings(options, host, storage_of(self.url, self.storage_options))
+        settings = replace(settings, log_fields=layout.log_fields)
+        await ended(str(layout.dest))
         async with AsyncExitStack() as opened:
 
             def open_another(place: Address) -> Wrapped:
-                store = open_store(place, _settings(options, host, storage))
+                store = open_store(place, settings)
                 opened.push_async_callback(close_store, store)
                 return store
 
-            store = open_another(address)
+            store = open_another(layout.dest)
             opening = JobContext(
-                dest=address,
+                dest=layout.dest,
                 job_id=self.job_id,
                 attempt=self.attempt,
                 store=store,
@@ -585,14 +586,13 @@ def _job_id(given: str | None, options: Options, host: Host) -> tuple[str, Optio
 
 
 def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSettings:
-    storage = storage or {}
-    rate = rate_among(storage) if options.rate is None else options.rate
+    rate = rate_among(storage or {}) if options.rate is None else options.rate
     return StoreSettings(
         rng=host.rng,
         rate=rate,
         attempts=options.attempts,
         retry_seconds=options.retry_seconds,
-        options=storage,
+        options=storage or {},
     )
 
 

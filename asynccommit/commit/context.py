@@ -161,7 +161,7 @@ class CommitContext:
         """Return the context of a commit, abort or look that begins now."""
         warnings: list[str] = []
         waiting = partial(waiting_for, environment.store)
-        meter = CommitMeter(layout.job_id, on_progress, warnings.append, waiting)
+        meter = CommitMeter(layout.job_id, on_progress, warnings.append, waiting, layout.log_fields)
         return cls(environment, layout, options, meter, warnings=warnings)
 
     def of_attempt(self, layout: Layout) -> Self:
@@ -243,7 +243,8 @@ class CommitContext:
         """Add a warning for the caller; the commit continues."""
         self.warnings.append(text)
         if self.told:
-            log.warning("job %s: %s", self.layout.job_id, Redacted(text))
+            told = self.layout.job_id, Redacted(text)
+            log.warning("job %s: %s", *told, extra=self.layout.log_fields)
 
 
 def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:

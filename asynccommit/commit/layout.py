@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+from asynccommit.commit.log_fields import log_fields
 from asynccommit.errors import OptionError
 from asynccommit.stores.urls import Address
 
@@ -91,6 +92,11 @@ class Layout:
         check_name("the job id", self.job_id)
         if not 0 <= self.attempt < 10_000:
             raise OptionError(f"the job attempt number is {self.attempt}: expected 0 to 9999")
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """Return the ``extra`` of a log record about this job."""
+        return log_fields(self.job_id, self.dest)
 
     def older(self) -> Self:
         """Return the layout that Hadoop before 3.4.1 uses for this job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -66,6 +66,7 @@ class CommitMeter:
         on_progress: called a few times a second, on the event loop.
         warn: takes the warning that ``on_progress`` has failed.
         waiting: returns why requests wait, from any thread.
+        log_fields: the ``extra`` of log records.
 
     Attributes:
         stage: the current stage, or the one that failed.
@@ -81,6 +82,7 @@ class CommitMeter:
         on_progress: OnProgress | None,
         warn: Callable[[str], None],
         waiting: Callable[[], str] = str,
+        log_fields: Mapping[str, str] | None = None,
     ) -> None:
         self.stage = ""
         self.seconds: dict[str, float] = {}
@@ -92,6 +94,7 @@ class CommitMeter:
         self._on_progress = on_progress
         self._warn = warn
         self._waiting = waiting
+        self._log_fields = log_fields
         self._started = _now()
         self._reported = 0.0
 
@@ -116,7 +119,8 @@ class CommitMeter:
             self.report()
             if took >= LOGGED_SECONDS and name != OUTERMOST:
                 how = "failed after" if failed else "took"
-                log.info("job %s: %s %s %.1f s", self._job_id, name, how, took)
+                told = self._job_id, name, how, took
+                log.info("job %s: %s %s %.1f s", *told, extra=self._log_fields)
             if not failed:
                 self.stage = outer
 

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -20,6 +20,7 @@ import orjson
 
 from asynccommit.api import open_committer
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.log_fields import log_fields
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of
 from asynccommit.errors import (
@@ -203,7 +204,7 @@ async def _abort(request: Mapping[str, Any]) -> None:
     async with _committer(request) as committer:
         report = await committer.abort_job("aborted by Spark")
     for warning in report.warnings:
-        log.warning("job %s: %s", report.job_id, warning)
+        log.warning("job %s: %s", report.job_id, warning, extra=committer.layout.log_fields)
 
 
 def clear(request: Mapping[str, Any]) -> None:
@@ -383,8 +384,9 @@ class Bridge:
         except BaseException as error:  # an interrupt too: Spark needs a reply
             return _failure(error, what)
         self.reports.append(_noted(report))
+        fields = log_fields(report.job_id, report.dest)
         for warning in report.warnings:
-            log.warning("job %s: %s", report.job_id, warning)
+            log.warning("job %s: %s", report.job_id, warning, extra=fields)
         return orjson.dumps({"ok": True, "files": report.files, "bytes": report.bytes}).decode()
 
     def _wait_at_exit(self) -> None:
@@ -441,19 +443,28 @@ def _calls(error: BaseException, request: Any) -> str:
 
 def _failure(error: BaseException, request: Any = None) -> str:
     """Return the reply that raises the user's exception, message first."""
-    kind = type(error).__name__
+    kind, fields = type(error).__name__, _log_fields(request)
     if isinstance(error, AsyncCommitError):
-        log.debug("job commit failed", exc_info=error)
+        log.debug("job commit failed", exc_info=error, extra=fields)
         parts = (str(error), *getattr(error, "__notes__", ()), _calls(error, request))
         text = "\n".join(part for part in parts if part)
     elif isinstance(error, KeyboardInterrupt | CancelledError):
         text = "the job commit was interrupted; asynccommit status URL shows its state"
         text = "\n".join((text, *getattr(error, "__notes__", ())))
-        log.warning(text)
+        log.warning(text, extra=fields)
     else:
-        log.error("job commit failed unexpectedly", exc_info=error)
+        log.error("job commit failed unexpectedly", exc_info=error, extra=fields)
         text = f"{kind}: {error}" if str(error) else kind
     return orjson.dumps({"ok": False, "error": text, "kind": kind}).decode()
+
+
+def _log_fields(request: Any) -> dict[str, str] | None:
+    """Return the ``extra`` of a log record, if the request names a job."""
+    if not isinstance(request, Mapping) or not {"dest", "jobId"} <= request.keys():
+        return None
+    with suppress(AsyncCommitError):
+        return log_fields(request["jobId"], decode_uri(request["dest"]))
+    return None
 
 
 BRIDGE = Bridge()

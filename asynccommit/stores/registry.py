@@ -81,6 +81,7 @@ class StoreSettings:
         dry_run: record writes instead of executing them.
         clock: measures the durations of requests, for statistics.
         options: options of the store itself; credentials may be among them.
+        log_fields: the ``extra`` of log records about requests.
     """
 
     rng: random.Random = field(repr=False)
@@ -92,6 +93,7 @@ class StoreSettings:
     dry_run: bool = False
     clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    log_fields: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -142,12 +144,19 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         store,
         Stats("asked", clock=settings.clock),
         *dry,
-        Recover(traits, settings.rng, attempts=attempts, deadline=settings.retry_seconds),
+        Recover(
+            traits,
+            settings.rng,
+            attempts=attempts,
+            deadline=settings.retry_seconds,
+            log_fields=settings.log_fields,
+        ),
         Retry(
             settings.rng,
             attempts=attempts,
             account=traits.account,
             deadline=settings.retry_seconds,
+            log_fields=settings.log_fields,
         ),
         *names,
         pace,
@@ -175,6 +184,7 @@ def _pace(store: Store, settings: StoreSettings) -> Adaptive | Throttle:
         settings.ceilings.lower(total),
         lambda: store.traits.ramp,
         lambda: store.traits.costs,
+        log_fields=settings.log_fields,
     )
 
 

@@ -209,7 +209,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 self._made_destination = await look_first(run, self.pending)
                 await self._claim(run, self.pending)
                 await self.publisher.set_up(run)
-        log.info("job %s: set up under %s", self.layout.job_id, self.layout.dest)
+        layout = self.layout
+        log.info("job %s: set up under %s", layout.job_id, layout.dest, extra=layout.log_fields)
 
     async def rejoin_job(self, *, mode: Mode = Mode.APPEND) -> bool:
         """Take over a job, with its tasks, whose driver died before its commit.
@@ -272,7 +273,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 run.result = report
         except BaseException as error:
             if run.told:
-                log.warning("%s", Redacted(error))
+                log.warning("%s", Redacted(error), extra=run.layout.log_fields)
             await self._undo_if_wanted(run, error)
             raise
         return report if report.already else await report_ended(run, report)
@@ -330,7 +331,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """Clean up a committed job; write its report if there is none yet."""
         run.phase = Phase.COMMITTED
         await self.publisher.finish(run, state)
-        log.info("job %s: committed before", run.layout.job_id)
+        log.info("job %s: committed before", run.layout.job_id, extra=run.layout.log_fields)
         if not await has_report(run):
             await report_on(run, "committer_commit_job")
         return replace(self.publisher.report(run), already=True)
@@ -468,7 +469,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             await self._ended()
             report = await _report_abort(run, reason)
         why = Redacted(reason or "no reason given")
-        log.info("job %s: aborted, %s: %s", self.layout.job_id, outcome.value, why)
+        told = self.layout.job_id, outcome.value, why
+        log.info("job %s: aborted, %s: %s", *told, extra=self.layout.log_fields)
         return AbortReport(
             self.layout.job_id,
             outcome.value,

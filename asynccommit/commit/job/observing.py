@@ -45,7 +45,8 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
             try:
                 ended.counts = counts()
             except Exception:  # the job may be committed: its end is told without counts
-                log.exception("job %s: its requests could not be counted", layout.job_id)
+                text = "job %s: its requests could not be counted"
+                log.exception(text, layout.job_id, extra=layout.log_fields)
 
 
 @contextmanager

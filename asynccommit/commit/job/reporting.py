@@ -15,6 +15,7 @@ from asynccommit.commit.errors import job_commit_error, named, noting_commit
 from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.reports import report_on
 from asynccommit.commit.job.timeline import begin_timeline, timeline_of
+from asynccommit.commit.observers import Operation
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,
@@ -42,10 +43,11 @@ async def reporting(
         stopped: lets others know that this process has stopped.
         save: write a report of the failure.
     """
-    job_id = run.layout.job_id
-    log.info("job %s: %s under %s", job_id, "commit" if save else "dry run", run.layout.dest)
+    layout = run.layout
+    does: Operation = "commit" if save else "dry run"
+    log.info("job %s: %s under %s", layout.job_id, does, layout.dest, extra=layout.log_fields)
     begin_timeline(run)
-    with observed_job(run, "commit" if save else "dry run"):
+    with observed_job(run, does):
         async with _ended_in_one_error(run, stopped, save=save):
             yield
 
@@ -54,19 +56,20 @@ async def reporting(
 async def _ended_in_one_error(
     run: RunT, stopped: Callable[[RunT, BaseException], Awaitable[None]], *, save: bool
 ) -> AsyncIterator[None]:
-    job_id = run.layout.job_id
+    layout = run.layout
     try:
         with run.meter.timed("committer_commit_job"):
             yield
     except Exception as error:
         failure = job_commit_error(run, error)
-        log.info("the commit failed: %s", Redacted(failure))
+        log.info("the commit failed: %s", Redacted(failure), extra=layout.log_fields)
         await stopped(run, failure)
         if save and not isinstance(failure, OwnedError | LeaseLostError):
             await report_on(run, run.meter.stage, (), failure)
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
-        log.info("job %s: the commit was stopped in %s", job_id, run.meter.stage)
+        told = layout.job_id, run.meter.stage
+        log.info("job %s: the commit was stopped in %s", *told, extra=layout.log_fields)
         with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
             await stopped(run, error)
             if save:
@@ -121,8 +124,9 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
         saved = await report_on(run, "committer_commit_job", report.filenames, error)
     seconds = run.meter.seconds["committer_commit_job"]
     done = "rolled back" if report.rolled_back else "committed"
-    files = (report.files, report.bytes)
-    log.info("job %s: %s: %d files, %d bytes, %.1f s", run.layout.job_id, done, *files, seconds)
+    told = run.layout.job_id, done, report.files, "s"[report.files == 1 :], report.bytes, seconds
+    text = "job %s: %s: %d file%s, %d bytes, %.1f s"
+    log.info(text, *told, extra=run.layout.log_fields)
     return replace(
         report,
         report=saved,

@@ -38,7 +38,8 @@ async def report_on(
         return place.at(path).encode()
     except Exception as problem:
         run.warn(f"no report was saved: {reason(problem)}")
-        log.warning("job %s: no report was saved: %s", run.layout.job_id, reason(problem))
+        told = run.layout.job_id, reason(problem)
+        log.warning("job %s: no report was saved: %s", *told, extra=run.layout.log_fields)
         return None
 
 

@@ -168,7 +168,7 @@ async def commit(job: SourceJob, tasks: Sequence[TaskCommit]) -> JobReport:
             tasks, mode=job.mode, made_destination=job.made_destination
         )
     for warning in report.warnings:
-        log.warning("job %s: %s", job.job_id, warning)
+        log.warning("job %s: %s", job.job_id, warning, extra=committer.layout.log_fields)
     return report
 
 
@@ -195,7 +195,7 @@ async def pause(seconds: float) -> None:
 async def _abort(committer: Committer, job: SourceJob) -> bool:
     report = await committer.abort_job("aborted by Spark")
     if report.kept:
-        log.warning("job %s: %s", job.job_id, report.kept)
+        log.warning("job %s: %s", job.job_id, report.kept, extra=committer.layout.log_fields)
         return False
     with suppress(NotFoundError):
         await remove_tree(committer.store, alive_path(committer))

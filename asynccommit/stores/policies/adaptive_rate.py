@@ -57,6 +57,7 @@ class Adaptive:
         ceilings: rates that are not exceeded; the lowest of all stores on the account holds.
         ramp: returns what the store has learned about the ramp; ``None`` for what ``traits`` says.
         costs: the same of what its calls cost.
+        log_fields: the ``extra`` of log records.
     """
 
     def __init__(
@@ -65,10 +66,13 @@ class Adaptive:
         ceilings: Ceilings | None = None,
         ramp: Callable[[], Ramp | None] | None = None,
         costs: Callable[[], Mapping[str, int]] | None = None,
+        *,
+        log_fields: Mapping[str, str] | None = None,
     ) -> None:
         self.ceilings = ceilings or Ceilings()
         self.waited = {"rate": 0.0, "retry-after": 0.0}
         self.refused = 0
+        self._log_fields = log_fields
         self._traits = traits
         self._ask_ramp = ramp or (lambda: traits.ramp)
         self._ask_costs = costs or (lambda: traits.costs)
@@ -171,6 +175,7 @@ class Adaptive:
             if epoch == quota.epoch:
                 quota.good += count  # An answer, though not the wished one.
             return
-        log.debug("%s refused %d requests: %s", self._traits.account, count, Redacted(error))
+        told = self._traits.account, count, Redacted(error)
+        log.debug("%s refused %d requests: %s", *told, extra=self._log_fields)
         self.refused += count
         quota.refused(epoch, count, after, asyncio.get_running_loop().time())

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,7 @@ class Recover:
         deadline: seconds after the first lost response in which it is sent again.
         sleep: waits for a number of seconds.
         clock: measures the deadline; ``None`` for the running loop's time.
+        log_fields: the ``extra`` of log records.
     """
 
     def __init__(
@@ -136,11 +137,13 @@ class Recover:
         deadline: float = 600.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] | None = None,
+        log_fields: Mapping[str, str] | None = None,
     ) -> None:
         self.recovered: Counter[str] = Counter()
         self._traits = traits
         self._rng = rng
         self._attempts = attempts
+        self._log_fields = log_fields
         self._backoff = Backoff(
             rng, account=traits.account, deadline=deadline, sleep=sleep, clock=clock
         )
@@ -207,7 +210,8 @@ class Recover:
             case.lost = case.lost or isinstance(error, OutcomeUnknownError)
             spent += not is_throttled(error)
             info, verdict = await case.look(error)
-            log.debug("settled as %s after attempt %d: %s", verdict.name, sent, Redacted(error))
+            told = verdict.name, sent, Redacted(error)
+            log.debug("settled as %s after attempt %d: %s", *told, extra=self._log_fields)
             if verdict is ReplyVerdict.DONE:
                 self.recovered[case.op.name] += 1
                 return None if case.op.name in ("rename", "mkdir_new") else info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from asynccommit.errors import (
@@ -58,6 +58,7 @@ class Retry:
         cap: bound of every wait that the store did not ask for, in seconds.
         sleep: how to wait.
         clock: what the deadline is measured with; ``None`` for the running loop's time.
+        log_fields: the ``extra`` of log records.
     """
 
     def __init__(
@@ -72,12 +73,14 @@ class Retry:
         cap: float = 20.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] | None = None,
+        log_fields: Mapping[str, str] | None = None,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self._attempts = attempts
         self._first = first
         self._answered = False
+        self._log_fields = log_fields
         self._backoff = Backoff(
             rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
         )
@@ -146,12 +149,13 @@ class Retry:
         self, op: Op, error: StoreError, spent: int, sent: int, lost: bool, start: float
     ) -> bool:
         """Wait until the request may be sent again, if it may."""
-        log.debug("attempt %d failed: %s", sent, Redacted(error))
+        log.debug("attempt %d failed: %s", sent, Redacted(error), extra=self._log_fields)
         most = self._attempts if self._answered else min(self._attempts, self._first)
         tried = spent >= most or (lost and not op.repeatable)
         tried = tried or _is_too_late(error, self._backoff.now() - start)
         if not tried and await self._backoff.wait(error, sent, start):
-            log.debug("%s %s is sent again, attempt %d", op.name, op.path, sent + 1)
+            told = op.name, op.path, sent + 1
+            log.debug("%s %s is sent again, attempt %d", *told, extra=self._log_fields)
             return True
         seconds = self._backoff.now() - start
         error.add_note(f"gave up after {sent} attempts in {seconds:.1f} s")

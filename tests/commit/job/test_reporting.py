@@ -48,7 +48,7 @@ async def test_begin_and_end_of_a_job_are_logged(
         f"job {JOB}: set up under file:{dest}",
         f"job {JOB}: commit under file:{dest}",
     ]
-    assert told[2].startswith(f"job {JOB}: committed: 1 files, 5 bytes, ")
+    assert told[2].startswith(f"job {JOB}: committed: 1 file, 5 bytes, ")
     assert len(told) == 3
 
 
