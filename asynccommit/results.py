@@ -12,7 +12,23 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 
-class _Shown(ABC):
+class Printed(ABC):
+    """A result whose text is what the command shows of it."""
+
+    __slots__ = ()
+
+    # The modules are imported when a result is shown: a commit needs neither of them, nor rich.
+
+    @abstractmethod
+    def __rich__(self) -> Any:
+        """Return the result for ``print`` of rich."""
+
+    def __str__(self) -> str:
+        text: str = import_module("asynccommit.inspect.cells").printed(self.__rich__())
+        return text
+
+
+class _Shown(Printed):
     """A result that terminals and notebooks show in a few lines."""
 
     __slots__ = ()
@@ -24,8 +40,6 @@ class _Shown(ABC):
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
         return f"{type(self).__name__}({told})"
-
-    # The modules are imported when a result is shown: a commit needs neither of them, nor rich.
 
     def __rich__(self) -> Any:
         return import_module("asynccommit.inspect.text").as_rich(self)

@@ -34,6 +34,15 @@ def test_text_of_an_abort_counts() -> None:
     assert told == "AbortReport(job_id='j', outcome='deleted', left=1)"
 
 
+def test_print_shows_a_report_with_its_warnings() -> None:
+    """``str`` is the table of the command followed by the warnings."""
+    told = str(replace(REPORT, seconds=1.0, warnings=["late"])).splitlines()
+
+    assert told[0] == "job j committed 2 files, 10 B, of 0 tasks in 1.00 s (2 files/s)"
+    assert told[1].split() == ["destination", "file:/t"]
+    assert told[-1] == "warning: late"
+
+
 def test_rich_prints_reports_with_their_warnings() -> None:
     """``print`` of rich shows the table that the command shows, and the warnings."""
     status = JobStatus("j", 0, State.STOPPED, epoch=1, files=10, done=3, owner="alice@host")

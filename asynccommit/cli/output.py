@@ -54,15 +54,13 @@ from asynccommit.errors import (
     UnsupportedError,
     UrlError,
 )
-from asynccommit.inspect.cells import safe, to_text
+from asynccommit.inspect.cells import printed, safe
 from asynccommit.inspect.errors import JobFilesError, NothingThereError, SeveralJobsError
 from asynccommit.inspect.terminal import plain
 from asynccommit.redact import redact
 
 SCHEMA_VERSION = 1
 """The version of the JSON of all commands."""
-
-_WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
 
 
 class Exit(IntEnum):
@@ -254,7 +252,7 @@ def _show(shown: RenderableType, stream: TextIO) -> None:
         # A message may end with a command: the terminal wraps it, so that it can be copied.
         console.print(shown, soft_wrap=isinstance(shown, Text), crop=False)
     else:
-        stream.write(to_text(shown, _WIDE) + "\n")
+        stream.write(printed(shown) + "\n")
     stream.flush()
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from typing import Any
 
 from asynccommit.errors import AsyncCommitError
+from asynccommit.results import Printed
 
 NAMED = 1_000
 """Maximum number of failures that a report names."""
@@ -52,7 +54,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class BulkReport:
+class BulkReport(Printed):
     """The result of a bulk operation.
 
     Attributes:
@@ -82,6 +84,9 @@ class BulkReport:
     recovered: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     dry_run: bool = False
+
+    def __rich__(self) -> Any:
+        return import_module("asynccommit.inspect.bulk_text").bulk_report(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from asynccommit.commit.spill import in_batches
@@ -15,6 +16,7 @@ from asynccommit.engine.paths import checked_path, parent_of
 from asynccommit.engine.renames import find
 from asynccommit.engine.report import NAMED, OnProgress
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
+from asynccommit.results import Printed
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import pages
@@ -55,7 +57,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Printed):
     """The result of a verification.
 
     Attributes:
@@ -73,6 +75,9 @@ class VerifyReport:
     mismatches: Sequence[Mismatch] = field(default=(), repr=False)
     requests: int = 0
     seconds: float = 0.0
+
+    def __rich__(self) -> Any:
+        return import_module("asynccommit.inspect.bulk_text").verify_report(self)
 
     @property
     def ok(self) -> bool:

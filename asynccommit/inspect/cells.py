@@ -9,6 +9,8 @@ from rich.text import Text
 
 from asynccommit.inspect.terminal import plain
 
+_WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
+
 
 def safe(text: object, style: str = "") -> Text:
     """Return foreign text as a cell without markup or control characters."""
@@ -18,6 +20,11 @@ def safe(text: object, style: str = "") -> Text:
 def copied(text: str, indent: int) -> Text:
     """Return a line that is never wrapped, so that it can be copied."""
     return Text(" " * indent + plain(text), no_wrap=True, overflow="ignore")
+
+
+def printed(renderable: RenderableType) -> str:
+    """Return what a command shows where no terminal is."""
+    return to_text(renderable, _WIDE)
 
 
 def to_text(renderable: RenderableType, width: int = 100) -> str:

@@ -42,7 +42,7 @@ def job_report(report: JobReport) -> str:
         name: url for name, url in (("marker", report.success), ("report", report.report)) if url
     }
     return _block(
-        _head(job_headline(report, dry_run=report.dry_run)),
+        _head(job_headline(report)),
         _stage_bar(report.stages, report.seconds),
         _facts(facts),
         _warnings(report.warnings),

@@ -36,43 +36,43 @@ _COLOURS = {
 }
 
 
-def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
+def job_report(report: JobReport) -> RenderableType:
     """Return the report of a commit or resume, or of its dry run."""
-    head = job_headline(report, dry_run=dry_run)
+    head = job_headline(report)
     if report.already:
         return safe(head)
     if report.rolled_back:
         return safe(head, "bold")
-    return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
+    return Group(safe(head, "bold"), Padding(_job_facts(report), (0, 0, 0, 2)))
 
 
-def job_headline(report: JobReport, *, dry_run: bool = False) -> str:
+def job_headline(report: JobReport) -> str:
     """Return the first line of the report of a commit."""
     if report.already:
         return f"job {report.job_id} was committed before: nothing was done"
     if report.rolled_back:
         head = f"job {report.job_id} was being rolled back; the rollback is finished"
         return head + _not_as_before(report.left)
-    verb = "would commit" if dry_run else "committed"
+    verb = "would commit" if report.dry_run else "committed"
     head = (
         f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
         f"{show_bytes(report.bytes)}, of {count_of(len(report.tasks), 'task')}"
     )
     if report.resumed:
         head += ", resumed,"
-    if not dry_run:
+    if not report.dry_run:
         head += f" in {show_seconds(report.seconds)}"
         if report.seconds > 0 and report.files and not report.resumed:
             head += f" ({report.files / report.seconds:,.0f} files/s)"
     return head
 
 
-def _job_facts(report: JobReport, dry_run: bool) -> Table:
+def _job_facts(report: JobReport) -> Table:
     table = facts_table({"destination": report.dest})
     for name, number in (("directories made", report.directories), ("replaced", report.replaced)):
         if number:
             table.add_row(name, f"{number:,}")
-    if dry_run:
+    if report.dry_run:
         if report.replacing:
             _add_list(table, "would be replaced", report.replacing, report.replaced)
             table.add_row("files replaced", f"{report.replaced_files:,}")
@@ -156,7 +156,7 @@ def would_do(going: Going, name: str) -> RenderableType:
 def as_rich(result: JobReport | JobStatus | AbortReport) -> RenderableType:
     """Return a result with its warnings, for ``print`` of rich."""
     if isinstance(result, JobReport):
-        return Group(job_report(result, dry_run=result.dry_run), *_warnings(result.warnings))
+        return Group(job_report(result), *_warnings(result.warnings))
     if isinstance(result, AbortReport):
         return Group(abort_report(result), *_warnings(result.warnings))
     return Group(*_status(result))

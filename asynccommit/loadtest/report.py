@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from typing import Any
+
+from asynccommit.results import Printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class MillionForecast:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadReport:
+class LoadReport(Printed):
     """The result of a load test.
 
     Attributes:
@@ -123,6 +126,9 @@ class LoadReport:
     removed: Sequence[str] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
     left: str = ""
+
+    def __rich__(self) -> Any:
+        return import_module("asynccommit.loadtest.text").load_report(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

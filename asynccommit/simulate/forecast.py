@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 from asynccommit.commit.meter import OnProgress
+from asynccommit.results import Printed
 from asynccommit.simulate.run import Figures, run_commit
 from asynccommit.simulate.setup import Setup
 
@@ -18,7 +20,7 @@ FREE = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Printed):
     """The forecast of a commit.
 
     Attributes:
@@ -33,6 +35,9 @@ class Forecast:
     figures: Figures
     simulated: tuple[Figures, ...]
     free: Figures | None = None
+
+    def __rich__(self) -> Any:
+        return import_module("asynccommit.simulate.text").shown(self)
 
     @property
     def extrapolated(self) -> bool:

@@ -44,9 +44,10 @@ def test_job_report_tells_what_the_store_did() -> None:
 
 def test_job_report_of_a_dry_run_names_files() -> None:
     """A dry run is told in the conditional, with the first files and how many more there are."""
-    report = JobReport("j", "file:/t", files=1000, filenames=[f"/t/{n}" for n in range(100)])
+    names = [f"/t/{n}" for n in range(100)]
+    report = JobReport("j", "file:/t", files=1000, filenames=names, dry_run=True)
 
-    lines = to_text(job_report(report, dry_run=True)).splitlines()
+    lines = to_text(job_report(report)).splitlines()
 
     assert lines[0].startswith("job j would commit 1,000 files")
     assert lines[2].split() == ["files", "/t/0"]

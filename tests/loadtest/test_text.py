@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asynccommit.inspect.cells import to_text
+from asynccommit.inspect.cells import printed, to_text
 from asynccommit.loadtest import (
     LoadReport,
     MillionForecast,
@@ -40,6 +40,7 @@ REPORT = LoadReport(
 def test_all_of_a_report_is_shown() -> None:
     """Rates with their limit, percentiles, directories of others, and what went wrong."""
     text = to_text(load_report(REPORT), 200)
+    assert str(REPORT) == printed(load_report(REPORT))
 
     for part in (
         "a store: 5,000 requests in 12.0 s, 4 refused for the rate",

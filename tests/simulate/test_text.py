@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asynccommit.inspect.cells import to_text
+from asynccommit.inspect.cells import printed, to_text
 from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
@@ -46,6 +46,8 @@ def test_the_first_line_says_it_all() -> None:
     )
     assert not any("EXTRAPOLATED" in line for line in rest)
     assert "this commit, in 500 ms of real time" in "\n".join(rest)
+    forecast = Forecast(SETUP, FIGURES, (FIGURES,))
+    assert str(forecast) == printed(shown(forecast))
 
 
 def test_stages_and_requests_are_tables() -> None:

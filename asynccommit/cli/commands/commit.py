@@ -79,7 +79,7 @@ def commit(
         warnings.simplefilter("ignore", CommitterWarning)  # the report says it
         report = call.run(job, _step(chosen, call.options, dry_run=dry_run))
     value = {"dry_run": dry_run, **report.to_json()}
-    output.result(value, job_report(report, dry_run=dry_run))
+    output.result(value, job_report(report))
 
 
 def _step(
