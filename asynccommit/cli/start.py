@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from asynccommit.cli.old_spellings import modernized
@@ -26,18 +27,21 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def _app(given: Sequence[str]) -> Program:
-    """Return the command, or the part of it that the arguments name."""
-    if given[:1] == ["emulate"] and "_ASYNCCOMMIT_COMPLETE" not in os.environ:
-        from asynccommit.cli import emulate
+@cache
+def _commands(*, emulate: bool) -> Callable[..., Any]:
+    """Return the command, or ``emulate`` alone; to build it takes longer than most of them."""
+    from typer.main import get_command
 
-        alone = Program(add_completion=False, **SETTINGS)
-        alone.callback()(lambda: None)  # without one, typer would leave out the group's name
-        alone.add_typer(emulate.app)
-        return alone
-    from asynccommit.cli.verbs import app
+    if not emulate:
+        from asynccommit.cli.verbs import app
 
-    return app
+        return get_command(app)
+    from asynccommit.cli import emulate as emulators
+
+    alone = Program(add_completion=False, **SETTINGS)
+    alone.callback()(lambda: None)  # without one, typer would leave out the group's name
+    alone.add_typer(emulators.app)
+    return get_command(alone)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -51,11 +55,13 @@ def main(args: Sequence[str] | None = None) -> int:
     given, notes = modernized(sys.argv[1:] if args is None else args)
     for note in notes:
         Output().warn(note)
+    emulate = given[:1] == ["emulate"] and "_ASYNCCOMMIT_COMPLETE" not in os.environ
     try:
+        run = _commands(emulate=emulate)
         if "--json" not in given:
-            _app(given)(given)
+            run(given)
             return int(Exit.DONE)
-        return int(_app(given)(given, standalone_mode=False) or 0)
+        return int(run(given, standalone_mode=False) or 0)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(Exit.FAILED)
     except Exception as error:
