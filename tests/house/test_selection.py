@@ -47,7 +47,19 @@ def test_even_days(): pass
 @pytest.mark.turn(1, 2)
 def test_odd_days(): pass
 """
-_INI = "[pytest]\nmarkers = full\n  more\n  sample(n)\n  rotate(name)\n  turn(n, m)\n"
+_SPREAD = """
+import pytest
+
+@pytest.mark.every(3)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("seed", range(8))
+def test_spread(seed): pass
+
+@pytest.mark.full
+@pytest.mark.every(2)
+def test_now_and_then(): pass
+"""
+_INI = "[pytest]\nmarkers = full\n  every(n)\n  more\n  sample(n)\n  rotate(name)\n  turn(n, m)\n"
 
 
 def collected(place: Path, part: str, day: int) -> list[str]:
@@ -96,6 +108,17 @@ def test_another_day_draws_others(suite: Path) -> None:
     assert len({*week}) > 1
     assert ["test_even_days" in names for names in week] == [True, False, True, False]
     assert ["test_odd_days" in names for names in week] == [False, True, False, True]
+
+
+@pytest.mark.full
+def test_every_case_is_due_within_its_days(suite: Path) -> None:
+    """A day has a share of the cases in the rest; so many days, and all, have every one."""
+    (suite / "test_suite.py").write_text(_SPREAD)
+    days = [{*collected(suite, "quick", day), *collected(suite, "rest", day)} for day in range(3)]
+
+    assert max(len(names) for names in days) <= 1 + 3 + 1
+    assert "test_now_and_then" in days[0] ^ days[1]
+    assert set.union(*days) == {*collected(suite, "all", 0)}
 
 
 def test_the_runner_knows_where_a_jvm_is_started() -> None:

@@ -1,5 +1,9 @@
 """Select the part of the tests to run: a quick one that proves each behaviour, the rest, or all.
 
+The rest is what the quick selection leaves out. Of long products of parameters, and of long tests,
+which have the marker ``every(days)``, it has those that are due: each case on one of so many days.
+All has every one.
+
 A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
 the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
 each case of the other parameters, or with ``rotate("act", keep=n)`` so many: others each day. Of
@@ -14,6 +18,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -44,7 +49,7 @@ def in_part(items: list[pytest.Item], part: str) -> tuple[list[pytest.Item], lis
         return items, []
     kept = _quick(items)
     if part == REST:
-        kept = {item for item in items if item not in kept or item.get_closest_marker("more")}
+        kept = {it for it in _due(items) if it not in kept or it.get_closest_marker("more")}
     return [item for item in items if item in kept], [item for item in items if item not in kept]
 
 
@@ -61,6 +66,20 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
         found.update(random.Random(f"{day()} {function} {numbers[function]}").sample(group, count))
         numbers[function] += 1
     return found
+
+
+def _due(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the items that the rest has today; the cases of a function are spread over the days."""
+    functions: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    for function, cases in functions.items():
+        rng = random.Random(function)
+        # Cases in their order would have some value of a parameter on the same days always.
+        for number, item in enumerate(rng.sample(cases, len(cases)), rng.randrange(1_000)):
+            every = item.get_closest_marker("every")
+            if every is None or (number + day()) % every.args[0] == 0:
+                yield item
 
 
 def _count(item: pytest.Item) -> int:
