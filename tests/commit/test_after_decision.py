@@ -112,6 +112,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind, error", PLACES)
 async def test_every_request_after_the_decision(kind: str, error: str, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def tell(kind: str) -> tuple[int, list[str]]:
     return sum(struck for struck, _ in found), [text for _, some in found for text in some]
 
 
+@pytest.mark.every(2)
 @pytest.mark.rotate("kind", keep=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_machine_with_another_clock(kind: str) -> None:

@@ -68,6 +68,7 @@ def test_nobody_dies(scenario: Scenario) -> None:
     assert run_virtual(run()) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.more
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("act", ACTS)

@@ -62,6 +62,7 @@ async def _every_crash(kind: str, move: Move, *, back: bool) -> list[str]:
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("back", [False, True], ids=["finished", "undone"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,6 +139,7 @@ async def _every_crash_on_disk(world: LocalWorld, move: Move, *, back: bool) -> 
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("back", [False, True], ids=["finished", "undone"])
 @pytest.mark.parametrize("name", SCENARIOS)

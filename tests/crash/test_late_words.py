@@ -391,6 +391,7 @@ async def woken(kind: str, number: int, *, dies: bool = False) -> list[str]:
     return [] if len(rows) <= 1 else [f"{kind}, write {number}: {rows}, {said}"]
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("kind", KINDS)

@@ -124,6 +124,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("bug", PLANTED)

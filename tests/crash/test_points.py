@@ -121,6 +121,7 @@ async def points(
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.more
 @pytest.mark.sample(7)
 @pytest.mark.parametrize("act", ACTS)
@@ -130,6 +131,7 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", [*SCENARIOS, DIRECTORIES], ids=str)
@@ -144,6 +146,7 @@ def test_a_crash_between_directories_of_a_call(act: str) -> None:
     assert run_virtual(points(DIRECTORIES, "batches", [act])) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -180,6 +183,7 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -249,6 +253,7 @@ def test_a_second_crash_at_every_write(first: str) -> None:
     assert run_virtual(end_twice(SMALLEST, "adls", first, None)) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.more
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
@@ -258,6 +263,7 @@ def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
@@ -297,6 +303,7 @@ async def points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> lis
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", ON_DISK, ids=str)

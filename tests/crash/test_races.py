@@ -57,6 +57,7 @@ async def races(
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("act", ["abort", "rollback", "resume", "commit"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -44,6 +44,7 @@ for seed in range(12):
 """
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
@@ -54,6 +55,7 @@ def test_no_seed_finds_anything(first: int) -> None:
     assert [text for seed in seeds for text in run_virtual(violations(seed))] == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
@@ -65,6 +67,7 @@ def test_no_seed_finds_anything_in_buckets(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", HDFS)

@@ -14,6 +14,7 @@ SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
 GROUP = 20
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
@@ -25,6 +26,7 @@ def test_what_strangers_write_is_not_lost(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.turn(1, 2)
 @pytest.mark.timeout(300)
@@ -37,6 +39,7 @@ def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
     assert [text for texts in found for text in texts] == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.turn(0, 2)
 @pytest.mark.timeout(300)

@@ -46,6 +46,7 @@ async def points(scenario: Scenario, kind: str, *, before: bool) -> list[str]:
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("kind", GCS)
@@ -73,6 +74,7 @@ async def drawn(scenario: Scenario, kind: str, count: int) -> list[Meeting]:
     return random.Random(f"{scenario} {kind}").sample(ways, min(count, len(ways)))
 
 
+@pytest.mark.every(3)
 @pytest.mark.more
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)

@@ -251,6 +251,7 @@ def some(scenario: Scenario, kind: str, count: int) -> list[str]:
     return [text for part in parts for text in run_virtual(_meet_all(scenario, kind, part))]
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.turn(1, 2)
 @pytest.mark.timeout(300)
@@ -260,6 +261,7 @@ def test_the_smallest_meetings(kind: str) -> None:
     assert some(SMALLEST, kind, EVERY if kind == "adls" else EVERY // 10) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)

@@ -255,6 +255,7 @@ def points(case: Case, root: Path) -> list[tuple[int, bool]]:
     return random.Random(f"{case} {day()}").sample(found, min(POINTS, len(found)))
 
 
+@pytest.mark.every(3)
 @pytest.mark.more
 @pytest.mark.rotate("how")
 @pytest.mark.timeout(600)

@@ -215,6 +215,7 @@ def doubled(ops: Iterable[str], way: str) -> Climate:
     return Climate(tuple(Fault(kind, op, delay=Latency(first=delay)) for op in ops))
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(12)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("end", ENDS)
@@ -243,6 +244,7 @@ async def test_every_append_and_flush_is_executed_twice() -> None:
             assert await ended(place, end) <= 2 * calm
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(4)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("end", ENDS)

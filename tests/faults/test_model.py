@@ -47,6 +47,7 @@ async def storm(seed: int) -> int:
     return recover.recovered.total()
 
 
+@pytest.mark.every(4)
 @pytest.mark.sample(1)
 @pytest.mark.more
 @pytest.mark.timeout(300)

@@ -84,6 +84,7 @@ async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> 
     return recover.recovered.total()
 
 
+@pytest.mark.every(4)
 @pytest.mark.sample(1)
 @pytest.mark.more
 @pytest.mark.timeout(300)
