@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
 
 @cache
 def _commands(*, emulate: bool) -> Callable[..., Any]:
-    """Return the command, or ``emulate`` alone; to build it takes longer than most of them."""
+    """Return the command, or ``emulate`` alone; building it takes a while."""
     from typer.main import get_command
 
     if not emulate:

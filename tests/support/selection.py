@@ -69,7 +69,7 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 def _due(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the items that the rest has today; the cases of a function are spread over the days."""
+    """Yield the items that are due; those of a function are spread over days."""
     functions: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         functions[item.nodeid.partition("[")[0]].append(item)
