@@ -22,6 +22,7 @@ from asynccommit.cli.commands.report import report
 from asynccommit.cli.commands.resume import resume, takeover
 from asynccommit.cli.commands.simulate import simulate
 from asynccommit.cli.commands.sink_log import app as sink_log
+from asynccommit.cli.commands.spark_conf import spark_conf
 from asynccommit.cli.commands.status import inspect, status
 from asynccommit.cli.commands.uploads import app as uploads
 from asynccommit.cli.output import Output
@@ -33,7 +34,7 @@ app = Program(add_completion=True, **SETTINGS)
 
 for verb in (commit, status, resume, abort, takeover, inspect, report):
     app.command()(verb)
-for verb in (gc, doctor, ls, mv, rm, verify):
+for verb in (gc, doctor, spark_conf, ls, mv, rm, verify):
     app.command()(verb)
 for group in (uploads, sink_log, hive, mapreduce, demo):
     app.add_typer(group)

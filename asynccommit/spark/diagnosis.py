@@ -176,7 +176,7 @@ def check_scheme(session: Any, scheme: str, address: Address | None, *, active: 
 
 
 def _in_force(session: Any, scheme: str, address: Address | None, *, active: bool) -> str:
-    named = session.conf.get("spark.asynccommit.schemes", "file").split(",")
+    named = session.conf.get("spark.asynccommit.schemes", ",".join((*STORES, "*"))).split(",")
     if not active:
         return "Spark's own committer: the session is not configured"
     if scheme in named and scheme in _UPLOADS:

@@ -58,12 +58,12 @@ def spark_jars() -> Path:
     return Path(_find_spark_home()) / "jars"
 
 
-def installed_spark() -> Spark:
-    """Return the Spark that PySpark will start.
+def installed_spark(home: Path | None = None) -> Spark:
+    """Return the Spark of a home, by default the one that PySpark will start.
 
-    Raises ``UnsupportedError`` if PySpark cannot start it.
+    Raises ``UnsupportedError`` if there is none, or no Java for it.
     """
-    jars = spark_jars()
+    jars = spark_jars() if home is None else home / "jars"
     for jar in jars.glob("spark-core_*.jar"):
         if found := re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name):
             return Spark(found[2], found[1], str(jars / "*"), _find_java())

@@ -26,7 +26,7 @@ from asynccommit.spark.clients import (
     require_clients,
 )
 from asynccommit.spark.hadoop_store.opening import register_files
-from asynccommit.spark.jars import installed_spark
+from asynccommit.spark.jars import installed_spark, spark_jars
 from asynccommit.spark.loading import PROTOCOL, is_loadable, load_jar
 
 CALLBACK = "asynccommit.spark.callback"
@@ -44,7 +44,7 @@ _HDFS = (  # as in Keys.java
     r"hadoop\.rpc\.protection|hadoop\.security\.authentication)"
 )
 _STAGING = "fs.s3a.committer.staging.tmp.path"
-_CLASS_KEY = "spark.sql.sources.commitProtocolClass"
+CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
 _BEFORE = "_asynccommit_before"
 _UNUSED = (
@@ -177,14 +177,14 @@ def attach(
         require_clients(session, stores)
     load_jar(session)
     before = session.__dict__.setdefault(_BEFORE, {})
-    for name, value in {**conf, _CLASS_KEY: PROTOCOL}.items():
+    for name, value in {**conf, CLASS_KEY: PROTOCOL}.items():
         key = name.removeprefix("spark.hadoop.")
         found = session.conf.get(key, None)
         before.setdefault(key, None if found == value else found)
         session.conf.set(key, value)
     if inherited:  # set now, as Spark checks the class when it makes the first session
-        session.sparkContext._jsc.sc().conf().set(_CLASS_KEY, PROTOCOL)
-    register(session)
+        session.sparkContext._jsc.sc().conf().set(CLASS_KEY, PROTOCOL)
+    register(session.sparkContext._gateway)
     _watch_new_sessions(session)
 
 
@@ -199,7 +199,7 @@ def is_active(session: Any) -> bool:
         return False
     properties = session._jvm.java.lang.System.getProperties()
     left = properties.get(CALLBACK) is not None
-    return left and session.conf.get(_CLASS_KEY, None) == PROTOCOL and is_loadable(session)
+    return left and session.conf.get(CLASS_KEY, None) == PROTOCOL and is_loadable(session)
 
 
 def detach(session: Any) -> None:
@@ -209,7 +209,7 @@ def detach(session: Any) -> None:
     """
     require_classic(session)
     before = session.__dict__.pop(_BEFORE, {})
-    for key, value in {_CLASS_KEY: None, **before}.items():
+    for key, value in {CLASS_KEY: None, **before}.items():
         if value is None:
             session.conf.unset(key)
         else:
@@ -230,16 +230,16 @@ def _watch_new_sessions(session: Any) -> None:
     session.newSession = new_session
 
 
-def register(session: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
-    """Register this process in the session's JVM, with a command for recovery.
+def register(gateway: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
+    """Register this process in its JVM, with a command for recovery.
 
     Args:
-        session: a classic session.
+        gateway: PySpark's, which leads to the JVM.
         answer: answers the JVM's requests.
     """
-    leave(session.sparkContext._gateway, CALLBACK, answer)
-    register_files(session)
-    properties = session._jvm.java.lang.System.getProperties()
+    leave(gateway, CALLBACK, answer)
+    register_files(gateway.jvm)
+    properties = gateway.jvm.java.lang.System.getProperties()
     if sys.executable:  # used after this process has died; see Undo.java
         properties.put(PYTHON, sys.executable)
         properties.put(PYTHON_PATH, os.pathsep.join(map(os.path.abspath, sys.path)))
@@ -327,24 +327,22 @@ def _connect_error() -> UnsupportedError:
     )
 
 
-def default_setting(wanted: str) -> str:
+def default_setting(wanted: str, home: Path | None = None) -> str:
     """Return a setting that spark-submit reads from a file, or nothing.
 
     A builder's value would replace it. The file is that of ``--properties-file`` in
-    PYSPARK_SUBMIT_ARGS, otherwise spark-defaults.conf.
+    PYSPARK_SUBMIT_ARGS, otherwise spark-defaults.conf, of the Spark at ``home`` if it is given.
     """
-    for line in _properties().splitlines():
+    for line in _properties(home).splitlines():
         key, *value = re.split(r"\s*[=:\s]\s*", line.strip(), maxsplit=1)
         if key == wanted and value:
             return value[0]
     return ""
 
 
-def _properties() -> str:
-    from pyspark.find_spark_home import _find_spark_home
-
+def _properties(home: Path | None) -> str:
     given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home or spark_jars().parent, "conf")
     path = os.path.join(folder, "spark-defaults.conf")
     if "--properties-file" in given[:-1]:
         path = given[given.index("--properties-file") + 1]

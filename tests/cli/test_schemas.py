@@ -116,6 +116,7 @@ CASES: Sequence[tuple[str, Any, Sequence[str]]] = [
 ELSEWHERE = {
     "demo": "tests/demo/test_demo.py",
     "emulate": "tests/testing/emulators/test_emulate_command.py",
+    "spark-conf": "tests/spark/test_settings.py",
     "uploads": "tests/cli/test_uploads.py",
     "uploads-abort": "tests/cli/test_uploads.py",
 }

@@ -57,6 +57,11 @@ def example_of_running() -> str:
     return _replaced(example(), _CONFIGURED, "asynccommit.spark.configure(spark)")
 
 
+def example_without_call() -> str:
+    """Return README's example with no call of this package before it writes."""
+    return _replaced(example(), _CONFIGURED, f"spark = {_BUILDER}.getOrCreate()")
+
+
 def example_with_package() -> str:
     """Return README's example with a Maven package of the user's in the builder."""
     return _replaced(example(), _BUILDER, f'{_BUILDER}.config("spark.jars.packages", "{PACKAGE}")')

@@ -116,6 +116,19 @@ def _everything(place: Place) -> str:
     return place.run("spark-submit", "--master", place.master, *said, *options_of(conf), app)
 
 
+def _settings(place: Place) -> str:
+    """Submit a program without a call, with what ``spark-conf`` prints in spark-defaults.conf."""
+    launcher = place.environment.programs / "asynccommit-python"
+    if not launcher.is_file():
+        raise MissingError(f"{launcher} is not there: make setup")
+    app = place.write(programs.example_without_call() + CHECK + FINISH)
+    printed = place.python("-m", "asynccommit", "spark-conf")
+    with (place.folder / "conf/spark-defaults.conf").open("a", encoding="utf-8") as file:
+        file.write(printed)
+    place.left_out |= {"PYSPARK_DRIVER_PYTHON"}  # the setting says it
+    return place.run("spark-submit", "--master", place.master, app)
+
+
 def _repository(place: Place, jars: dict[str, Any]) -> dict[str, str]:
     parts = _parts(place)
     settings = belongings.make_repository(parts, jars)
@@ -174,6 +187,7 @@ STARTS = {
     "everything": Start(
         _everything, "`spark-submit --jars --packages --py-files --archives app.py`"
     ),
+    "settings": Start(_settings, "settings of `asynccommit spark-conf`, a program without a call"),
     "packages": Start(_packages, '`configure(builder.config("spark.jars.packages", ...))`'),
     "stores": Start(_stores, '`configure(builder, stores=["abfs"])`'),
 }

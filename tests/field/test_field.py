@@ -137,6 +137,7 @@ def test_starts_with_another_call_are_made_from_the_example() -> None:
     example = programs.example().splitlines()
     for made in (
         programs.example_of_running(),
+        programs.example_without_call(),
         programs.example_with_package(),
         programs.example_with_store(),
     ):

@@ -233,7 +233,7 @@ def test_a_stranger_in_pythons_place_gets_no_request(tmp_path: Path) -> None:
             print(str(error).splitlines()[0])
         assert len(heard) == 1 and len(heard[0]) < 100 and "{" not in heard[0], heard
         assert not (scratch / "t").exists()
-        register(spark)
+        register(spark.sparkContext._gateway)
         spark.range(3).write.parquet(str(scratch / "t"))
         print(len(reports()))
         """,

@@ -105,6 +105,10 @@ SCHEMAS: dict[str, tuple[str, Schema]] = {
             dry_run=YES,
         ),
     ),
+    "spark-conf": (
+        "asynccommit spark-conf",
+        obj(spark=TEXT, jar=TEXT, settings=of(dict[str, str])),
+    ),
     "doctor": ("asynccommit doctor", obj(ok=YES, checks=rows(record(Check)))),
     "ls": ("asynccommit ls", obj(files=WHOLE, bytes=WHOLE, entries=rows(ENTRY))),
     "bulk": (

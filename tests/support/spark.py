@@ -233,11 +233,11 @@ def answered_by(spark: Any, function: Any, *, checks: Any = None) -> Iterator[No
     if function is None:
         spark._jvm.java.lang.System.getProperties().remove(CALLBACK)
     else:
-        register(spark, answer)
+        register(spark.sparkContext._gateway, answer)
     try:
         yield
     finally:
-        register(spark)
+        register(spark.sparkContext._gateway)
 
 
 def after_renames(count: int, action: Callable[[], object], like: str = "/tasks/") -> None:

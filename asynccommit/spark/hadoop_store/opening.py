@@ -26,9 +26,9 @@ _NO_JVM = (
 _KNOWN: dict[str, FileFacts] = {}
 
 
-def register_files(session: Any) -> None:
-    """Have this process open what the JVM of a session can open."""
-    lang = session._jvm.java.lang
+def register_files(jvm: Any) -> None:
+    """Have this process open what its JVM can open."""
+    lang = jvm.java.lang
     properties = lang.System.getProperties()
     if properties.get(PROPERTY) is None:
         loader = lang.Thread.currentThread().getContextClassLoader()

@@ -28,8 +28,11 @@ final class Driver {
     Callback callback = Callback.ofPython();
     if (callback == null) {
       throw refusal(
-          "asynccommit: nothing in this driver commits jobs: call"
-              + " asynccommit.spark.configure(spark) in the Python process that owns the session");
+          "asynccommit: nothing in this driver commits jobs, so this one was not begun: call"
+              + " asynccommit.spark.configure(spark) in the Python process that owns the session, or"
+              + " have spark-submit run the program by asynccommit-python"
+              + " (spark.pyspark.driver.python, as asynccommit spark-conf prints it). Without"
+              + " Python, unset spark.sql.sources.commitProtocolClass");
     }
     ObjectMapper mapper = new ObjectMapper();
     String text = callback.ask(mapper.writeValueAsString(request));

@@ -23,6 +23,9 @@ final class Keys {
   /** Schemes that Python commits, with commas between; {@code *} is any that this JVM can open. */
   static final String SCHEMES = "spark.asynccommit.schemes";
 
+  /** The default: those that Python has a store for, and any other that this JVM can open. */
+  private static final String COMMITTED = "file,abfs,abfss,az,gs,gcs,hdfs,s3,s3a,viewfs,*";
+
   /** What to do with any other scheme: {@code delegate} to Spark's own protocol or {@code refuse}. */
   static final String UNSUPPORTED = "spark.asynccommit.unsupportedScheme";
 
@@ -75,7 +78,7 @@ final class Keys {
 
   /** Returns the schemes that Python commits, with commas between. */
   static String schemes(SQLConf conf) {
-    return conf.getConfString(SCHEMES, "file");
+    return conf.getConfString(SCHEMES, COMMITTED);
   }
 
   /** Whether Python commits what is written to a filesystem. */
