@@ -356,6 +356,7 @@ def _steals(dask_scheduler: Any) -> int:
     return count
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_killed_client_is_resumed_by_the_next_run(tmp_path: Path, cluster: Any) -> None:

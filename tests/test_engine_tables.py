@@ -119,6 +119,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 """Values of which two would have one directory."""
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", sorted(TYPED))
 @pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "polars"])
 @pytest.mark.sample(3)
@@ -158,6 +159,7 @@ def test_nulls_of_any_column(tmp_path: Path, engine: str, name: str) -> None:
     }
 
 
+@pytest.mark.every(2)
 @ENGINES
 @pytest.mark.parametrize("by", [None, ["k"]], ids=["flat", "parts"])
 @pytest.mark.sample(3)
@@ -190,6 +192,7 @@ def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
     assert {name.rpartition("/")[0] for name in tables_at(url, storage)} == {"k=second"}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("writer", sorted(WRITERS))
 @pytest.mark.parametrize("reader", sorted(READERS))
 @pytest.mark.sample(6)
@@ -273,6 +276,7 @@ def test_spark_reads_each_table_and_each_engine_reads_its(tmp_path: Path) -> Non
         }
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.parametrize("engine", ["arrow", "daft", "duckdb", "pandas", "polars"])
 def test_a_killed_program_leaves_a_part_only_without_us(tmp_path: Path, engine: str) -> None:

@@ -187,6 +187,7 @@ def test_each_engine_reads_a_table_of_ray(tmp_path: Path, cluster: Any) -> None:
         assert _pairs(read(tmp_path / "out", pa.string())) == _pairs(TABLE), engine
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_ray_reads_a_table_of_each_engine(tmp_path: Path, cluster: Any) -> None:
@@ -379,6 +380,7 @@ def test_an_actor_that_writes_doubles_rows_unless_it_is_a_task(
     assert len(files(ours)) == 2
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 def test_a_killed_driver_is_resumed_by_the_next_run(tmp_path: Path) -> None:
     """A program dies in a task or in its commit, and is run again: the table is exact."""

@@ -224,6 +224,7 @@ def test_a_record_is_read_as_it_was_saved(tmp_path: Path) -> None:
         TaskRecord.read(LocalFileSystem(), str(tmp_path / "other.parquet"))
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 def test_a_killed_driver_is_continued_by_the_next_run(tmp_path: Path) -> None:
     """A driver dies between write tasks, then in its commit; the table is exact."""

@@ -37,12 +37,14 @@ def kill_all(harness: Harness, kills: int = KILLS) -> None:
     assert harness.hits["inside"] >= kills // 4
 
 
+@pytest.mark.every(3, 2)
 @pytest.mark.turn(1, 3)
 def test_kills_on_a_local_disk(tmp_path: Path) -> None:
     """The table is as after an undisturbed commit, or as before the job, at whichever moment."""
     kill_all(Harness(LocalPlace(tmp_path), random.Random(SEED)))
 
 
+@pytest.mark.every(3, 1)
 @pytest.mark.turn(0, 3)
 def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
@@ -50,6 +52,7 @@ def test_kills_on_an_account(tmp_path: Path) -> None:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
 
 
+@pytest.mark.every(3, 0)
 @pytest.mark.sample(1)
 @pytest.mark.turn(2, 3)
 @pytest.mark.parametrize("kind", ["flat", "hns"])

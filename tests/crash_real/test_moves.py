@@ -157,34 +157,40 @@ def _wait_until_moving(place: Place, moving: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.every(3, 0)
 def test_moves_on_a_local_disk(tmp_path: Path) -> None:
     """On a local disk each file is at one end, whenever the move dies."""
     kill_moves(LocalPlace(tmp_path, rate=1_000), random.Random(SEED), tmp_path / "names")
 
 
+@pytest.mark.every(3, 1)
 def test_moves_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2."""
     with running_emulator() as emulator:
         kill_moves(AdlsPlace(emulator, rate=1_000), random.Random(SEED), tmp_path / "names")
 
 
+@pytest.mark.every(3, 2)
 def test_moves_in_a_bucket(tmp_path: Path) -> None:
     """The same in a flat bucket of the emulator of Google Cloud Storage."""
     with running_gcs_emulator(buckets=["data"]) as emulator:
         kill_moves(GcsPlace(emulator, rate=1_000), random.Random(SEED), tmp_path / "names")
 
 
+@pytest.mark.every(3, 1)
 def test_journaled_moves_on_a_local_disk(tmp_path: Path) -> None:
     """On a local disk a move with a journal ends as its last command says."""
     kill_journaled_moves(LocalPlace(tmp_path, rate=1_000), random.Random(SEED), tmp_path)
 
 
+@pytest.mark.every(3, 2)
 def test_journaled_moves_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2."""
     with running_emulator() as emulator:
         kill_journaled_moves(AdlsPlace(emulator, rate=1_000), random.Random(SEED), tmp_path)
 
 
+@pytest.mark.every(3, 0)
 def test_journaled_moves_in_a_bucket(tmp_path: Path) -> None:
     """The same in a flat bucket of the emulator of Google Cloud Storage."""
     with running_gcs_emulator(buckets=["data"]) as emulator:

@@ -114,6 +114,7 @@ def undo(place: LocalPlace) -> None:
     assert code == 0, said
 
 
+@pytest.mark.every(2)
 @pytest.mark.sample(1)
 @pytest.mark.turn(0, 2)
 @pytest.mark.parametrize("kind", KINDS)

@@ -328,6 +328,7 @@ def test_printed_to_catches_what_children_print(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log").read_text().split()) == ["child", "error", "within"]
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
@@ -362,6 +363,7 @@ def test_demo_on_three_months(tmp_path: Path) -> None:
     assert summary["success"] is True
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
@@ -566,6 +568,7 @@ def test_driver_that_ends_too_early(job: DriverJob, tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "no flights\n"
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

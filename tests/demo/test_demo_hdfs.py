@@ -87,6 +87,7 @@ def test_servers_that_do_not_start_say_where_their_log_is(tmp_path: Path) -> Non
     assert log.stat().st_size > 0
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.jvm
 @pytest.mark.spark
 @pytest.mark.full

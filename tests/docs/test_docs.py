@@ -68,6 +68,7 @@ def test_each_block_says_how_it_is_run() -> None:
     assert [str(snippet) for snippet in EVERY if not snippet.how <= HOW | {snippet.file}] == []
 
 
+@pytest.mark.every(2)
 @pytest.mark.timeout(300)  # some start a cluster
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("page", [_ for _ in PAGES if _plain(_)], ids=_name)
@@ -76,6 +77,7 @@ def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
     run_page(_plain(page), tmp_path)
 
 
+@pytest.mark.every(2)
 @pytest.mark.turn(0, 3)
 @pytest.mark.sample(1)
 @pytest.mark.spark
@@ -87,6 +89,7 @@ def test_blocks_with_spark_run(page: Path, tmp_path: Path) -> None:
     run_page(_spark(page), tmp_path)
 
 
+@pytest.mark.every(2)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

@@ -56,8 +56,9 @@ import pytest
 def test_spread(seed): pass
 
 @pytest.mark.full
-@pytest.mark.every(2)
-def test_now_and_then(): pass
+@pytest.mark.every(3, 1)
+@pytest.mark.parametrize("what", "ab")
+def test_together(what): pass
 """
 _INI = "[pytest]\nmarkers = full\n  every(n)\n  more\n  sample(n)\n  rotate(name)\n  turn(n, m)\n"
 
@@ -116,8 +117,9 @@ def test_every_case_is_due_within_its_days(suite: Path) -> None:
     (suite / "test_suite.py").write_text(_SPREAD)
     days = [{*collected(suite, "quick", day), *collected(suite, "rest", day)} for day in range(3)]
 
-    assert max(len(names) for names in days) <= 1 + 3 + 1
-    assert "test_now_and_then" in days[0] ^ days[1]
+    assert max(len(names) for names in days) <= 1 + 3 + 2
+    assert ["test_together[a]" in names for names in days] == [False, True, False]
+    assert ["test_together[b]" in names for names in days] == [False, True, False]
     assert set.union(*days) == {*collected(suite, "all", 0)}
 
 

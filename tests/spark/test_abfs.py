@@ -270,6 +270,7 @@ def test_a_task_that_begins_after_its_job_has_failed(ran: Ran) -> None:
     assert ran.tree("late") == {}
 
 
+@pytest.mark.every(3, 0)
 @pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(400)

@@ -47,6 +47,7 @@ print(json.dumps([spark.table("h").count(), said.dest, *said.warnings, len(plain
     assert note == f"Hive moves these files to its table, and then deletes its staging {dest}"
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.full
 def test_a_job_key_is_refused(tmp_path: Path) -> None:
     """Hive drops the marker that would tell a second run that it is done, so nothing is written."""
@@ -74,6 +75,7 @@ print(spark.table("h").count())
     assert count == "5"
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 def test_a_job_that_was_killed_is_found_in_the_staging_directory(tmp_path: Path) -> None:
     """Not below the table, of which its files are no part yet: as the page says."""

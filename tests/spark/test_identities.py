@@ -107,6 +107,7 @@ def test_destination_that_neither_can_use(spark: Any, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.every(2, 0)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.skipif(
@@ -149,6 +150,7 @@ def _submitted(place: Path, table: str) -> dict[str, Any]:
     return {check["name"]: check for check in found["checks"]}
 
 
+@pytest.mark.every(2, 1)
 @pytest.mark.full
 @pytest.mark.spark
 def test_account(tmp_path: Path) -> None:

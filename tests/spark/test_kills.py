@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.spark import leftovers, run_python, run_script, visible, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.every(2), pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 WRITE = """
 conf = {key: os.environ[key] for key in os.environ if key.startswith("asynccommit.")}

@@ -91,6 +91,7 @@ with sync.job(sys.argv[1], job_id="a") as job, job.task(0) as task:
     assert (tmp_path / "t" / "_temporary" / "a").exists()
 
 
+@pytest.mark.every(2)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
@@ -115,6 +116,7 @@ write({mode!r})
     assert leftovers(tmp_path / "t") == []
 
 
+@pytest.mark.every(2)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

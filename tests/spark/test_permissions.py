@@ -100,6 +100,7 @@ def on_both(scratch: Path, mask: str, option: str) -> dict[str, tuple[Any, Any]]
     return {kind: (seen[places[STOCK, kind]], seen[places[OURS, kind]]) for kind in KINDS}
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.timeout(640)
 @pytest.mark.parametrize(
@@ -113,6 +114,7 @@ def test_permissions_are_those_of_stock_spark(tmp_path: Path, mask: str, option:
         assert ours == stock, kind
 
 
+@pytest.mark.every(2)
 @pytest.mark.full
 @pytest.mark.cluster
 @pytest.mark.spark

@@ -26,7 +26,12 @@ from tests.support.spark import run_script
 
 __all__ = ["moto_url"]
 # The first one waits for Spark.
-pytestmark = [pytest.mark.spark, pytest.mark.turn(2, 3), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.every(3, 2),
+    pytest.mark.spark,
+    pytest.mark.turn(2, 3),
+    pytest.mark.timeout(300),
+]
 
 COMMITTERS = {"": "magic", "directory": "directory", "partitioned": "partitioned"}
 """What a session says -> whose tasks those are; without a word it is the magic one."""

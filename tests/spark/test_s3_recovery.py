@@ -25,6 +25,7 @@ from tests.support.spark import run_script
 
 __all__ = ["moto_url"]
 pytestmark = [
+    pytest.mark.every(2, 1),
     pytest.mark.full,
     pytest.mark.spark,
     pytest.mark.timeout(300),

@@ -1,8 +1,9 @@
 """Select the part of the tests to run: a quick one that proves each behaviour, the rest, or all.
 
 The rest is what the quick selection leaves out. Of long products of parameters, and of long tests,
-which have the marker ``every(days)``, it has those that are due: each case on one of so many days.
-All has every one.
+which have the marker ``every(days)``, it has those that are due: each case on one of so many days,
+or with ``every(days, number)``, where tests share a program, all of them on that one. All has
+every one.
 
 A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
 the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
@@ -78,7 +79,8 @@ def _due(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         # Cases in their order would have some value of a parameter on the same days always.
         for number, item in enumerate(rng.sample(cases, len(cases)), rng.randrange(1_000)):
             every = item.get_closest_marker("every")
-            if every is None or (number + day()) % every.args[0] == 0:
+            days, due = (*every.args, number)[:2] if every else (1, 0)
+            if (day() - due) % days == 0:
                 yield item
 
 

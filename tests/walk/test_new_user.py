@@ -26,6 +26,7 @@ from tests.support.spark import ENVIRONMENT, LOOPBACK, below
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [
+    pytest.mark.every(2, 0),
     pytest.mark.full,
     pytest.mark.slow,
     pytest.mark.spark,

@@ -199,6 +199,7 @@ def test_two_jobs_on_a_disk(
         shutil.rmtree(root)
 
 
+@pytest.mark.every(2)
 @pytest.mark.more
 @SLOWLY
 @given(PAIR, st.sampled_from(["abort", "status"]), st.data())
