@@ -22,7 +22,7 @@ from asynccommit.stores.gcs import errors as gcs_errors
 from asynccommit.stores.gcs.credentials import GcsTokens
 from asynccommit.stores.gcs.endpoint import GcsEndpoint as GcsPlace
 from asynccommit.stores.http.base import NotSentError, Response
-from asynccommit.stores.http.tokens import Fresh, Renewal, TokenError
+from asynccommit.stores.http.tokens import Fresh, Holder, Renewal, TokenError
 from asynccommit.stores.s3.credentials import Given, OfMachine
 from asynccommit.stores.s3.errors import S3ErrorTranslator as S3Judge
 from asynccommit.stores.s3.errors import S3Request
@@ -94,6 +94,7 @@ async def test_gcs(how: str, status: int) -> None:
         """Gives one token."""
 
         secrets = ()
+        holder = Holder("a test", "none")
 
         async def ask(self) -> Fresh:
             return Fresh(TOKEN, 1e12)

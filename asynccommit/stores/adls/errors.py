@@ -109,6 +109,7 @@ class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
     ) -> None:
         super().__init__(place.origin.partition("://")[2], credential)
         self._place = place
+        self._renewals = credential
         self._now = now
 
     def advise(self) -> str:
@@ -137,6 +138,8 @@ class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
     def _denial(self, answer: Response, code: str) -> str:
         """Explain why a request was not permitted, with the remedy."""
         why = _REMEDIES.get(code, "not permitted")
+        if answer.status == 401:
+            why = self._renewals.explain() or why
         if code in _NOT_KNOWN:
             why = self._fault(parse_date(answer.headers.get("date")) or self._now()) or why
         return f"{answer.status} {self.told(code) or 'denied'}: {why}{_request_id(answer)}"

@@ -11,7 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from asynccommit.stores.adls.wire import SignedQuery
-from asynccommit.stores.http.tokens import Fresh, Renewal, TokenError
+from asynccommit.stores.http.tokens import Fresh, Holder, Renewal, TokenError
+
+# By the name of the class in azure.identity.
+_KINDS = {
+    "DefaultAzureCredential": "the default identity of this machine (DefaultAzureCredential)",
+    "ManagedIdentityCredential": "the managed identity",
+    "WorkloadIdentityCredential": "the workload identity",
+    "ClientSecretCredential": "the service principal (client secret)",
+    "CertificateCredential": "the service principal (certificate)",
+    "ClientAssertionCredential": "the service principal (assertion)",
+    "AzureCliCredential": "the login of az",
+    "AzureDeveloperCliCredential": "the login of azd",
+    "EnvironmentCredential": "the identity in the environment",
+}
 
 SCOPE = "https://storage.azure.com/.default"
 
@@ -30,11 +43,20 @@ class IdentitySource:
     """
 
     def __init__(
-        self, given: Any, make: Callable[[], Any] | None, secrets: tuple[str, ...]
+        self,
+        given: Any,
+        make: Callable[[], Any] | None,
+        secrets: tuple[str, ...],
     ) -> None:
         self.given = given
         self.make = make
         self.secrets = secrets
+
+    @property
+    def holder(self) -> Holder:
+        name = type(self.given).__name__
+        kind = _KINDS.get(name) or f"the token provider {name}"
+        return Holder(kind, "is it from the account's tenant, and meant for Azure Storage?")
 
     async def ask(self) -> Fresh:
         if self.given is None and self.make is not None:

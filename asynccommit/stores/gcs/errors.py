@@ -98,6 +98,7 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
         super().__init__(place.origin.partition("://")[2], credential)
         self._bucket = place.bucket
         self._anonymous = credential.anonymous
+        self._renewals = credential
 
     def refusal(self, request: GcsRequest, answer: Response) -> StoreError:
         status = answer.status
@@ -143,7 +144,7 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
         if answer.status == 401:
             if self._anonymous:
                 return f"{said}; no credential was given: see the option token"
-            return f"{said}; the credential was rejected"
+            return f"{said}; {self._renewals.explain() or 'the credential was rejected'}"
         if "storage.objects.move" in message:
             return f"{said}; without it, set move=false to copy and delete instead"
         if _NAMED.search(message):

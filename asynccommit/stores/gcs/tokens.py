@@ -28,7 +28,7 @@ from asynccommit.stores.http.base import (
     TransportError,
     UntrustedError,
 )
-from asynccommit.stores.http.tokens import Fresh, TokenError
+from asynccommit.stores.http.tokens import Fresh, Holder, TokenError
 
 _LIMIT = 1 << 16  # bytes of an answer with a token
 _SECONDS = 30  # for one request; the transport has its own bound
@@ -38,6 +38,14 @@ _AGAIN = {
     "authorized_user": "run gcloud auth application-default login again",
     "external_account": "does the pool's provider accept this subject?",
     "metadata": "does this machine have a service account?",
+}
+
+
+_KINDS = {
+    "service_account": "the service account",
+    "authorized_user": "the user's login",
+    "external_account": "the external account (workload identity)",
+    "metadata": "this machine's service account",
 }
 
 
@@ -138,6 +146,12 @@ class GcloudSource:
     def secrets(self) -> tuple[str, ...]:
         return self._found.secrets if self._found is not None else ()
 
+    @property
+    def holder(self) -> Holder:
+        if isinstance(self._found, GoogleAccount):
+            return Holder(_KINDS[self._found.kind], _AGAIN[self._found.kind])
+        return Holder("the given text (option token)", "it cannot be renewed, give a new one")
+
     async def ask(self) -> Fresh:
         if self._token is None:
             self._token = await asyncio.to_thread(self._make)
@@ -197,6 +211,11 @@ class ObjectSource:
         names = ("token", "refresh_token", "client_secret", "id_token")
         found = (getattr(self._given, name, None) for name in names)
         return tuple(value for value in found if isinstance(value, str))
+
+    @property
+    def holder(self) -> Holder:
+        kind = f"the credentials object {type(self._given).__name__}"
+        return Holder(kind, "is it still valid, and does it have a scope for Cloud Storage?")
 
     async def ask(self) -> Fresh:
         return await asyncio.to_thread(self._ask, asyncio.get_running_loop())

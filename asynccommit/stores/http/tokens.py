@@ -51,8 +51,64 @@ class Fresh(NamedTuple):
         return f"Fresh(expires={self.expires})"
 
 
+class Holder(NamedTuple):
+    """The identity that a token or a session is of.
+
+    Attributes:
+        kind: its kind, with an article.
+        remedy: what to check if the service refuses what is new.
+    """
+
+    kind: str
+    remedy: str
+
+
+class Refusals(Generic[T]):
+    """The last refusal of a credential that was renewed after it.
+
+    Args:
+        thing: what is refused: a token, or a session.
+        now: seconds since the epoch.
+    """
+
+    def __init__(self, thing: str, now: Callable[[], float]) -> None:
+        self._thing = thing
+        self._now = now
+        self._renewed: T | None = None
+        self._since = self._until = -math.inf
+        self._last = ""
+
+    def is_second(self, sent: T) -> bool:
+        """Record a refusal; return whether it is the second in a row."""
+        now = self._now()
+        if sent != self._renewed or now >= self._until:
+            self._since, self._last = now, ""
+            return False
+        seconds = max(1, math.ceil(now - self._since))
+        self._last = self._last or f"refused twice within {seconds} s, although it was renewed"
+        return True
+
+    def is_renewed(self, sent: T, given: T) -> bool:
+        """Record what a renewal gave; return whether it is another than ``sent``."""
+        self._renewed, self._until = given, self._now() + _DOUBT
+        if sent == given:
+            self._last = "refused, and its renewal gave the same one"
+        return sent != given
+
+    def explain(self, holder: Holder) -> str:
+        """Return what refusals mean that a renewal did not end; ``""`` before one."""
+        if not self._last:
+            return ""
+        return f"the {self._thing} of {holder.kind} was {self._last}: {holder.remedy}"
+
+
 class TokenSource(Protocol):
     """A source of tokens."""
+
+    @property
+    def holder(self) -> Holder:
+        """The identity that the tokens are of."""
+        ...
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -89,6 +145,10 @@ class HttpCredential(Protocol):
         """Record that these were rejected; return whether newer ones exist."""
         ...
 
+    def explain(self) -> str:
+        """Return why a renewal did not end the refusals; ``""`` before one."""
+        ...
+
     def hide(self, text: str) -> str:
         """Return ``text`` with every secret in it replaced."""
         ...
@@ -112,6 +172,9 @@ class Unchanging:
 
     async def refused(self, headers: dict[str, str]) -> bool:
         return False
+
+    def explain(self) -> str:
+        return ""
 
     def hide(self, text: str) -> str:
         return redact(text)
@@ -164,7 +227,7 @@ class Renewal:
         self._now = now
         self._patience = patience
         self._expires = -math.inf
-        self._doubt = ("", -math.inf)
+        self._refusals = Refusals[str]("token", now)
         self._flight = Flight(self._fetch)
 
     def __repr__(self) -> str:
@@ -184,14 +247,16 @@ class Renewal:
         sent = headers["authorization"]
         if sent != self.header:
             return True  # renewed since
-        doubted, until = self._doubt
-        if sent == doubted and self._now() < until:
+        if self._refusals.is_second(sent):
             return False
         failure = await self._flight()
         if failure is not None:
             raise TokenError(failure.detail, again=failure.again)
-        self._doubt = (self.header, self._now() + _DOUBT)
-        return sent != self.header
+        return self._refusals.is_renewed(sent, self.header)
+
+    def explain(self) -> str:
+        """Return why a renewal did not end the refusals; ``""`` before one."""
+        return self._refusals.explain(self._source.holder)
 
     def hide(self, text: str) -> str:
         """Return ``text`` with every secret in it replaced."""

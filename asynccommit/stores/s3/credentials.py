@@ -14,14 +14,13 @@ from typing import Any, Protocol
 from asynccommit.errors import OptionError
 from asynccommit.redact import redact, short
 from asynccommit.stores.http.options import flag
-from asynccommit.stores.http.tokens import ROOM, Flight, TokenError
+from asynccommit.stores.http.tokens import ROOM, Flight, Refusals, TokenError
 from asynccommit.stores.s3.endpoint import S3Endpoint
 from asynccommit.stores.s3.hadoop import S3aOptions
 from asynccommit.stores.s3.machine import AwsMachine, explain
 from asynccommit.stores.s3.sign import SigningKeys
 
 _LOOK = 30.0  # seconds between two checks whether keys need renewal
-_DOUBT = 60.0  # seconds in which a second refusal is not for the keys' age
 _PATIENCE = 60.0
 
 
@@ -50,6 +49,10 @@ class S3Credential(Protocol):
 
     async def refused(self, keys: SigningKeys) -> bool:
         """Record that ``keys`` have expired; return whether there are others."""
+        ...
+
+    def explain(self) -> str:
+        """Return why a renewal did not end the refusals; ``""`` before one."""
         ...
 
     def hide(self, text: str) -> str:
@@ -81,6 +84,14 @@ class Given:
     async def refused(self, keys: SigningKeys) -> bool:
         return False
 
+    def explain(self) -> str:
+        if self._keys is None or not self._keys.token:
+            return ""
+        return (
+            "the session that was given (by options or AWS_SESSION_TOKEN) has expired, and only "
+            "a profile or a role is renewed by itself: give a new one, then resume"
+        )
+
     def hide(self, text: str) -> str:
         return redact(text, self._keys[1:] if self._keys else ())
 
@@ -106,7 +117,7 @@ class OfMachine:
         self._now = now
         self._patience = patience
         self._keys: SigningKeys | None = None
-        self._doubt: tuple[SigningKeys | None, float] = (None, -math.inf)
+        self._refusals = Refusals[SigningKeys | None]("session", now)
         self._flight = Flight(self._fetch)
         self._anew = Flight(partial(self._fetch, anew=True))
 
@@ -129,14 +140,15 @@ class OfMachine:
     async def refused(self, keys: SigningKeys) -> bool:
         if keys != self._keys:
             return True  # renewed since
-        doubted, until = self._doubt
-        if keys == doubted and self._now() < until:
+        if self._refusals.is_second(keys):
             return False
         failure = await self._anew()
         if failure is not None:
             raise TokenError(failure.detail, again=failure.again)
-        self._doubt = (self._keys, self._now() + _DOUBT)
-        return keys != self._keys
+        return self._refusals.is_renewed(keys, self._keys)
+
+    def explain(self) -> str:
+        return self._refusals.explain(self._machine.holder)
 
     def hide(self, text: str) -> str:
         return redact(text, self._keys[1:] if self._keys else ())

@@ -179,6 +179,7 @@ class S3ErrorTranslator(ErrorTranslator[S3Request]):
         super().__init__(place.server, credential)
         self._place = place
         self._anonymous = credential.anonymous
+        self._session = credential
 
     def go_to(self, place: S3Endpoint) -> None:
         """Translate the answers of another endpoint from now on."""
@@ -243,6 +244,8 @@ class S3ErrorTranslator(ErrorTranslator[S3Request]):
                 return _LARGEST_COPY
             case "AccessDenied":
                 return self._denial(request)
+            case "ExpiredToken" | "TokenRefreshRequired":
+                return self._session.explain() or _ADVICE["ExpiredToken"]
         return _ADVICE.get(code, "")
 
     def _denial(self, request: S3Request) -> str:

@@ -13,7 +13,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple
 
-from asynccommit.stores.http.tokens import TokenError
+from asynccommit.stores.http.tokens import Holder, TokenError
 from asynccommit.stores.s3.sign import SigningKeys
 
 _NEEDED = (
@@ -38,6 +38,18 @@ _FINAL = (
     "TokenRetrievalError",
     "MissingDependencyException",
 )
+# By ``method`` of botocore's credentials.
+_KINDS = {
+    "env": "AWS_SESSION_TOKEN in the environment",
+    "shared-credentials-file": "the profile in the file of credentials",
+    "config-file": "the profile in the file of the configuration",
+    "assume-role": "the assumed role",
+    "assume-role-with-web-identity": "the role of the web identity",
+    "sso": "the login of aws sso",
+    "iam-role": "the role of this instance",
+    "container-role": "the role of this container",
+    "custom-process": "the credential process",
+}
 _NEVER_AGAIN = ("AccessDenied", "ExpiredToken", "InvalidIdentityToken", "ValidationError")
 
 
@@ -99,6 +111,13 @@ class AwsMachine:
                 raise TokenError(_NONE, again=False)
             frozen = self._credentials.get_frozen_credentials()
             return SigningKeys(frozen.access_key, frozen.secret_key, frozen.token or "")
+
+    @property
+    def holder(self) -> Holder:
+        """The identity of the keys, by botocore's name of their source."""
+        method = str(getattr(self._credentials, "method", ""))
+        kind = _KINDS.get(method) or f"this machine ({method or 'unknown source'})"
+        return Holder(kind, "renew it (aws sso login, a new token), then resume")
 
     def stale(self) -> bool:
         """Return whether the keys should be renewed, without any request."""

@@ -355,6 +355,30 @@ async def test_a_token_that_is_not_accepted_is_told(opened: Open, emulator: Adls
         assert "eyJ0eXAi.secret" not in shown(error)
 
 
+async def test_a_token_that_is_refused_twice_is_told(
+    opened: Open, emulator: AdlsEmulator, request: pytest.FixtureRequest
+) -> None:
+    """The error has the kind of the identity, and no token."""
+    if request.node.callspec.params["opened"] == SDK:
+        pytest.skip("Azure's client keeps the token that was refused")
+
+    class ManagedIdentityCredential(Tokens):
+        """Is named like the one of azure.identity."""
+
+    emulator.keyring.tokens = {"another"}
+    identity = ManagedIdentityCredential("eyJ0eXAi.first", "eyJ0eXAi.second")
+    store = opened(**here(emulator), credential=identity)
+    with pytest.raises(UnavailableError):
+        await store.head("/p")
+
+    for error in await errors(store):
+        assert type(error) is DeniedError
+        assert re.search(
+            r"the token of the managed identity was refused twice within \d+ s", error.detail
+        )
+        assert "eyJ0eXAi." not in shown(error)
+
+
 async def test_no_credential_at_all_is_told(opened: Open, emulator: AdlsEmulator) -> None:
     """With the names of options."""
     with pytest.raises(DeniedError, match="account_key, sas_token or credential"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -167,8 +168,24 @@ async def test_a_token_that_is_not_accepted_is_told(opened: Open, emulator: GcsE
 
     for error in (await errors(store)).values():
         assert type(error) is DeniedError
-        assert "the credential was rejected" in error.detail
+        assert "was refused, and its renewal gave the same one" in error.detail
         assert "ya29.secret" not in shown(error)
+
+
+async def test_a_token_that_is_refused_twice_is_told(opened: Open, emulator: GcsEmulator) -> None:
+    """The error has the kind of the credential, and no token."""
+    emulator.keyring.tokens = {"another"}
+    store = opened(emulator.endpoint, token=Credentials("ya29.first", "ya29.second"))
+    with pytest.raises(UnavailableError):
+        await store.head("/p")
+
+    for error in (await errors(store)).values():
+        assert type(error) is DeniedError
+        assert re.search(
+            r"the token of the credentials object Credentials was refused twice within \d+ s",
+            error.detail,
+        )
+        assert "ya29." not in shown(error)
 
 
 async def test_no_credential_at_all_is_told(opened: Open, emulator: GcsEmulator) -> None:

@@ -26,7 +26,7 @@ from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
 from asynccommit.stores.gcs.identity import GoogleAccount
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings
-from asynccommit.stores.http.tokens import Fresh, TokenError
+from asynccommit.stores.http.tokens import Fresh, Holder, TokenError
 from asynccommit.stores.urls import parse_url
 from tests.support.google import IdentityServer, authorized_user
 
@@ -35,6 +35,7 @@ class Given:
     """A source with one token."""
 
     secrets = ("hunter2",)
+    holder = Holder("a test", "none")
 
     async def ask(self) -> Fresh:
         """Give it."""

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from asynccommit.stores.http.tokens import Flight, Fresh, Renewal, TokenError
+from asynccommit.stores.http.tokens import Flight, Fresh, Holder, Renewal, TokenError
 
 
 class Clock:
@@ -27,6 +27,7 @@ class Answers:
     def __init__(self, *answers: Fresh | Exception) -> None:
         self.answers = list(answers)
         self.secrets: tuple[str, ...] = ("hunter2",)
+        self.holder = Holder("the managed identity", "is it of this tenant?")
         self.asked = 0
         self.closed = False
         self.gate = asyncio.Event()
@@ -152,9 +153,16 @@ async def test_a_new_token_that_is_refused_too_is_not_renewed(clock: Clock) -> N
     await tokens.renew()
     await tokens.refused({"authorization": tokens.header})
 
+    assert tokens.explain() == ""
+    clock.now += 2.5
     assert not await tokens.refused({"authorization": tokens.header})
+    assert tokens.explain() == (
+        "the token of the managed identity was refused twice within 3 s, although it was renewed: "
+        "is it of this tenant?"
+    )
     clock.now += 3600
     assert await tokens.refused({"authorization": tokens.header})
+    assert tokens.explain() == ""
 
 
 async def test_the_same_token_again_is_no_help(clock: Clock) -> None:
@@ -162,7 +170,9 @@ async def test_the_same_token_again_is_no_help(clock: Clock) -> None:
     tokens = Renewal(Answers(hour(clock, "one")), clock)
     await tokens.renew()
 
-    assert not await tokens.refused({"authorization": tokens.header})
+    for _ in range(2):
+        assert not await tokens.refused({"authorization": tokens.header})
+        assert "managed identity was refused, and its renewal gave the same one" in tokens.explain()
 
 
 async def test_a_refused_token_that_cannot_be_renewed_says_why(clock: Clock) -> None:

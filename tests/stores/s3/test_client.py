@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -218,6 +219,31 @@ async def test_ended_keys_that_nobody_replaces(monkeypatch: pytest.MonkeyPatch) 
         assert "old-secret" not in str(caught.value)
 
     assert machine.anew == [False, True]
+
+
+async def test_a_session_that_is_refused_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says that it was renewed in between, and of what kind it is."""
+    direct = answering(error("ExpiredToken", 400))
+    store, machine = with_keys(monkeypatch, direct, OLD, NEW)
+    machine._credentials = SimpleNamespace(method="assume-role")
+    with pytest.raises(UnavailableError, match="has been renewed"):
+        await store.put("/p", b"")
+
+    told = (
+        r"the session of the assumed role was refused twice within \d+ s, although it was renewed"
+    )
+    with pytest.raises(DeniedError, match=told) as caught:
+        await store.put("/p", b"")
+    assert "new-secret" not in str(caught.value)
+
+
+async def test_a_given_session_that_has_expired() -> None:
+    """Nothing renews it: the error says where it was given."""
+    direct = answering(error("ExpiredToken", 400))
+    store = new_s3(direct, key="KEY", secret="s3cr3t-of-it", token="t0ken-of-it")
+    with pytest.raises(DeniedError, match=r"given \(by options or AWS_SESSION_TOKEN\)") as caught:
+        await store.put("/p", b"")
+    assert "-of-it" not in str(caught.value)
 
 
 async def test_keys_are_renewed_ahead_of_their_end() -> None:
