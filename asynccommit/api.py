@@ -353,7 +353,7 @@ async def commit_job(
         committer: the name of the committer, see ``open_job``.
         mode: how to treat existing data of the destination, see ``Mode``.
         overwrite: decoded paths of directories whose content is also replaced.
-        on_progress: called a few times a second, on the event loop; without it a notebook shows
+        on_progress: called a few times a second, in a thread; without it a notebook shows
             the progress in the cell.
         on_visible: called once with the report so far, on the event loop, when readers see the
             whole job and only its clean-up is left. It is not called with options that make the
@@ -449,7 +449,7 @@ async def resume_job(
         adopt: also finish a commit of Hadoop's own committer, which has no record.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
-        on_progress: called a few times a second, on the event loop; without it a notebook shows
+        on_progress: called a few times a second, in a thread; without it a notebook shows
             the progress in the cell.
 
     Raises:

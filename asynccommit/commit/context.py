@@ -230,7 +230,7 @@ class CommitContext:
         """Tell the caller that the job is committed; only the clean-up is left."""
         tell, self.on_visible = self.on_visible, None
         behind = self.options.cleans_up_behind and self.store.traits.account
-        if tell is None or not behind:
+        if tell is None or not behind or self.meter.is_telling:
             return
         self.meter.silence()
         self.told = True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from asynccommit.commit.observers import ObservedWork, WorkEnd, observed
 from asynccommit.formats.statistics import Statistics
 from asynccommit.results import StageTime
+from asynccommit.runtime.apart import apart
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class CommitMeter:
 
     Args:
         job_id: for progress reports.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread: see ``Apart``.
         warn: takes the warning that ``on_progress`` has failed.
         waiting: returns why requests wait, from any thread.
         log_fields: the ``extra`` of log records.
@@ -91,7 +92,7 @@ class CommitMeter:
         self.course: list[StageTime] = []
         self._done = 0
         self._job_id = job_id
-        self._on_progress = on_progress
+        self._on_progress = self._told = apart(on_progress)
         self._warn = warn
         self._waiting = waiting
         self._log_fields = log_fields
@@ -168,8 +169,24 @@ class CommitMeter:
         try:
             self._on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half a commit
-            self._on_progress = None
-            self._warn(f"progress reporting stopped: {_reason(error)}")
+            self._stop(error)
+
+    @property
+    def is_telling(self) -> bool:
+        """Return whether a call of ``on_progress`` has not ended."""
+        return self._told is not None and self._told.is_busy
+
+    async def end(self) -> None:
+        """Wait until the last call of ``on_progress`` has ended."""
+        if self._told is not None:
+            try:
+                await self._told.end()
+            except Exception as error:
+                self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        self._on_progress = None
+        self._warn(f"progress reporting stopped: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

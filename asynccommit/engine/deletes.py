@@ -45,7 +45,7 @@ async def delete_files(
         on_error: ``stop`` begins nothing more after the first failure; ``continue`` deletes all
             others, and the report names the failures.
         dry_run: delete nothing; look at every path.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Raises:
         OptionError: a path of a list is invalid; nothing was done.
@@ -59,7 +59,7 @@ async def delete_files(
         paths = [checked_path(path) for path in paths]
         operation.total = len(paths)
     await Deleter(operation).delete(_as_infos(paths))
-    return operation.result()
+    return await operation.result()
 
 
 async def _as_infos(paths: Paths) -> AsyncIterator[Info]:
@@ -90,7 +90,7 @@ async def delete_tree(
         path: absolute path of a directory.
         on_error: ``stop`` or ``continue`` after the first failure, see ``delete_files``.
         dry_run: delete nothing; count the files and their bytes.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Raises:
         OptionError: the path is invalid, or is the root of the store.
@@ -109,7 +109,7 @@ async def delete_tree(
         await _delete_whole(operation, top)
     else:
         await _delete_listed(operation, top)
-    return operation.result()
+    return await operation.result()
 
 
 async def _delete_whole(operation: BulkOperation, path: str) -> None:

@@ -36,7 +36,7 @@ async def make_directories(
         store: the store, as ``asynccommit.open_store`` opens it.
         paths: absolute paths; they are held in memory.
         on_error: ``stop`` at the first failure, or ``continue`` with the others.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Raises:
         OptionError: a path is invalid; nothing was done.
@@ -55,7 +55,7 @@ async def make_directories(
             operation.finish()
 
     await operation.each(wanted, make)
-    return operation.result()
+    return await operation.result()
 
 
 def leaves(paths: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import posixpath
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 
@@ -39,6 +39,7 @@ from asynccommit.formats.commit_record import Owner
 from asynccommit.formats.move_journal import JournalState, MoveJournal
 from asynccommit.options.job import Options
 from asynccommit.redact import Redacted
+from asynccommit.runtime.apart import OnLoop
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Kind, Store
@@ -251,7 +252,7 @@ async def _carry_out(move: Journaled, name: str) -> BulkReport:
         if not committer.has_begun:
             await _give_up(committer, move.journal, error)
         raise failed(move, error, begun=committer.has_begun) from error
-    return done(operation, report.files, report.bytes)
+    return await done(operation, report.files, report.bytes)
 
 
 def is_under_way(job_id: str) -> bool:
@@ -341,18 +342,18 @@ def failed(move: Journaled, error: BaseException, *, begun: bool) -> BaseExcepti
     return BulkError(move.operation.report(), cause)
 
 
-def done(operation: BulkOperation, files: int, size: int = 0) -> BulkReport:
+async def done(operation: BulkOperation, files: int, size: int = 0) -> BulkReport:
     """Return the report of a move that is finished or undone."""
     operation.done = 0
     operation.finish(files, size)
-    return operation.result()
+    return await operation.result()
 
 
-def telling(operation: BulkOperation, stage: str) -> Callable[[Progress], None]:
+def telling(operation: BulkOperation, stage: str) -> OnLoop[Progress]:
     """Return a callback that shows one stage of a commit as ``operation``."""
 
     def tell(progress: Progress) -> None:
         if progress.stage == stage:
             operation.observe(progress.done, progress.total)
 
-    return tell
+    return OnLoop(tell)

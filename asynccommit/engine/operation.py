@@ -18,6 +18,7 @@ from asynccommit.engine.report import (
 )
 from asynccommit.errors import StoreError
 from asynccommit.redact import Redacted, redact
+from asynccommit.runtime.apart import apart
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
@@ -40,7 +41,7 @@ class BulkOperation:
         store: the store.
         on_error: ``stop`` begins no more items after the first failure; ``continue`` goes on.
         dry_run: whether nothing is changed.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Attributes:
         done: number of items done.
@@ -68,7 +69,7 @@ class BulkOperation:
         self._failures: list[Failure] = []
         self._first: BaseException | None = None
         self._stops = on_error == "stop"
-        self._on_progress = on_progress
+        self._on_progress = self._told = apart(on_progress)
         self._before = _traffic(store)
         self._started = self._reported = _now()
 
@@ -97,6 +98,7 @@ class BulkOperation:
             return
         except Exception as error:
             self._first = self._first or error
+            await self._ended()
             raise BulkError(self.report(), self._first) from error
 
     def fail(self, path: str, dest: str, error: StoreError) -> None:
@@ -169,12 +171,13 @@ class BulkOperation:
             dry_run=self.dry_run,
         )
 
-    def result(self) -> BulkReport:
+    async def result(self) -> BulkReport:
         """Return the report.
 
         Raises ``BulkError`` if an item failed and the operation stopped.
         """
         self._tell(last=True)
+        await self._ended()
         report = self.report()
         if self._first is not None and self._stops:
             raise BulkError(report, self._first) from self._first
@@ -202,8 +205,19 @@ class BulkOperation:
         try:
             self._on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half of the files
-            self._on_progress = None
-            log.warning("progress reporting stopped: %s", Redacted(error))
+            self._stop(error)
+
+    async def _ended(self) -> None:
+        """Wait until the last call of ``on_progress`` has ended."""
+        if self._told is not None:
+            try:
+                await self._told.end()
+            except Exception as error:
+                self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        self._on_progress = None
+        log.warning("progress reporting stopped: %s", Redacted(error))
 
 
 class _Stopped(Exception):  # noqa: N818 - never leaves this module

@@ -65,7 +65,7 @@ async def rename_files(
             first rename; none is done if one would fail.
         lease: with a journal, seconds without a heartbeat after which another process may continue;
             60 by default, 300 over a network.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
         host: with a journal, clock, ids and names; the real ones by default.
 
     Raises:
@@ -89,7 +89,7 @@ async def rename_files(
                 return await carry_out(move)
         operation.total = known.count
         await Mover(operation, replace=replace).move(known.entries())
-        return operation.result()
+        return await operation.result()
 
 
 def check_renames(store: Store, *, copy: bool) -> None:

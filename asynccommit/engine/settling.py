@@ -63,7 +63,7 @@ async def resume(
         journal: the absolute local path or URL of the journal.
         force: take the move over from an owner that seems to be alive.
         lease: seconds without a heartbeat after which another may continue this move.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
         host: clock, ids and names; the real ones by default.
 
     Raises:
@@ -99,7 +99,7 @@ async def _resume(move: Journaled, content: MoveJournal, *, force: bool) -> Bulk
     if content.state is JournalState.FINISHED:
         await _sweep(move, committer, content)
         operation.skipped = content.files
-        return operation.result()
+        return await operation.result()
     if content.state is JournalState.UNDONE:
         raise _undone(content, "it was undone")
     try:
@@ -111,7 +111,7 @@ async def _resume(move: Journaled, content: MoveJournal, *, force: bool) -> Bulk
     else:
         if report.rolled_back:
             raise _undone(content, "it was being undone, and that is now finished")
-        return done(operation, report.files, report.bytes)
+        return await done(operation, report.files, report.bytes)
 
     async def give_up() -> AbortReport:
         return await committer.abort_job("given up", careful=not force)
@@ -153,7 +153,7 @@ async def undo(
         if content.state is JournalState.UNDONE:
             await _sweep(move, committer, content)
             operation.skipped = content.files
-            return operation.result()
+            return await operation.result()
         try:
             report = await _end(
                 move,
@@ -172,7 +172,7 @@ async def undo(
             raise CommitError(content.job_id, "job_stage_abort", (), report.kept)
         if not report.rolled_back:
             await move.journal.end(JournalState.UNDONE, 0, int(move.host.now() * 1000))
-        return _undo_report(operation, report)
+        return await _undo_report(operation, report)
 
 
 @asynccontextmanager
@@ -274,11 +274,11 @@ async def _sweep(move: Journaled, committer: MoveCommitter, content: MoveJournal
             await _end(move, committer, content, force=True, act=committer.rollback_job)
 
 
-def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:
+async def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:
     for path in report.left:
         why = next((text for text in report.warnings if text.startswith(f"{path} ")), "")
         operation.record(path, "", StoreError("undo", path, why or "differs from before the move"))
-    return done(operation, report.files)
+    return await done(operation, report.files)
 
 
 def _undone(content: MoveJournal, what: str) -> PreflightError:

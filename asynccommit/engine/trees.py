@@ -75,7 +75,7 @@ async def move_tree(
             by itself; nothing is moved if one could not be.
         lease: with a journal, seconds without a heartbeat after which another process may continue;
             60 by default, 300 over a network.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
         host: with a journal, clock, ids and names; the real ones by default.
 
     Raises:
@@ -109,7 +109,7 @@ async def move_tree(
         await _Merge(operation, mover).move(old, new)
     else:
         await _move_listed(operation, mover, old, new)
-    return operation.result()
+    return await operation.result()
 
 
 async def _move_listed(operation: BulkOperation, mover: Mover, old: str, new: str) -> None:

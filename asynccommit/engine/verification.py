@@ -103,7 +103,7 @@ async def verify(
         store: the store, as ``asynccommit.open_store`` opens it.
         expected: ``Expected``, or tuples ``(path, size)`` or ``(path, size, etag)``, from any
             iterable, which is read as the work goes on. ``None`` for a size or etag is any.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Raises:
         BulkError: the store could not be read, or an entry is invalid.
@@ -114,7 +114,7 @@ async def verify(
     comparison = _Comparison(operation)
     entries = map_each(expected, _read)
     await operation.each(in_batches(entries, _BATCH), comparison.compare, workers=_BATCHES)
-    report = operation.result()
+    report = await operation.result()
     return VerifyReport(
         report.done,
         comparison.missing,

@@ -22,6 +22,7 @@ from asynccommit.inspect.notebook import in_kernel, notebook_progress
 from asynccommit.inspect.recent_rate import RecentRate
 from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.terminal import plain, show_rate, show_seconds
+from asynccommit.runtime.apart import OnLoop
 
 EVERY = 5.0
 """Seconds between lines if there is no terminal."""
@@ -45,7 +46,7 @@ def console_progress(
     notebook = stream is None and in_kernel()
     stream = sys.stderr if stream is None else stream
     if quiet or is_off():
-        yield lambda progress: None
+        yield OnLoop[Progress](lambda progress: None)
     elif notebook:
         with notebook_progress() as bars:
             yield bars
@@ -82,7 +83,7 @@ def log_progress(
     thread = threading.Thread(target=beat, name="asynccommit-progress", daemon=True)
     thread.start()
     try:
-        yield lines
+        yield OnLoop(lines)
     finally:
         ended.set()
         thread.join()

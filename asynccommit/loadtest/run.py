@@ -18,6 +18,7 @@ from asynccommit.loadtest.settings import LoadSettings, plan_of
 from asynccommit.loadtest.steps import LoadSteps
 from asynccommit.options.checked import HIDDEN, Url, checked
 from asynccommit.options.job import RATE, WORKERS, rate_among
+from asynccommit.runtime.apart import apart
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
@@ -50,7 +51,7 @@ async def load_test(
         rate: maximum number of requests per second; by default that of the storage options, or no
             limit.
         max_concurrency: maximum number of requests in flight; by default what suits the store.
-        on_progress: called a few times a second, on the event loop.
+        on_progress: called a few times a second, in a thread.
 
     Raises:
         OptionError: an argument or a storage option is wrong.
@@ -106,11 +107,14 @@ class LoadRun:
         """Run the test; see ``load_test``."""
         others = await remove_dead(self._place)
         begin, before = self._clock(), self._budget.sent
-        if on_progress is not None:
-            self._budget.on_request = lambda sent: on_progress(self._progress(sent - before, begin))
+        tell = apart(on_progress)
+        if tell is not None:
+            self._budget.on_request = lambda sent: tell(self._progress(sent - before, begin))
         self._budget.most = before + self._plan.measured
         async with self._own.kept_alive(self._budget.lift):
             stopped = await self._measure()
+            if tell is not None:
+                await tell.end()
         return await self._report(others, stopped, before, self._clock() - begin)
 
     async def _measure(self) -> str:

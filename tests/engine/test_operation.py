@@ -55,7 +55,7 @@ async def test_a_stopped_operation_begins_nothing() -> None:
     assert seen == [0]
     assert operation.has_stopped
     with pytest.raises(BulkError, match="there"):
-        operation.result()
+        await operation.result()
 
 
 async def test_failures_are_bounded() -> None:
@@ -64,7 +64,7 @@ async def test_failures_are_bounded() -> None:
     for number in range(NAMED + 5):
         operation.record(f"/{number}", "", ExistsError("rename", "/a", "there"))
 
-    report = operation.result()
+    report = await operation.result()
 
     assert (report.failed, len(report.failures)) == (NAMED + 5, NAMED)
     assert len(repr(report)) < 300
@@ -75,7 +75,7 @@ async def test_secrets_are_not_reported() -> None:
     operation = _operation(on_error="continue")
     operation.record("/a", "", ExistsError("rename", "/a", "https://x/?sig=SECRETSECRET%3D&se=1"))
 
-    assert "SECRETSECRET" not in str(operation.result().failures)
+    assert "SECRETSECRET" not in str((await operation.result()).failures)
 
 
 async def test_progress_ends_with_the_result() -> None:
@@ -85,7 +85,7 @@ async def test_progress_ends_with_the_result() -> None:
     for _ in range(10):
         operation.finish(size=1)
     operation.skip()
-    operation.result()
+    await operation.result()
 
     assert told[-1].done == 11
 
@@ -100,8 +100,8 @@ async def test_broken_progress_does_not_stop_the_work(caplog: pytest.LogCaptureF
 
     operation = _operation(on_progress=broken)
     operation.finish()
-    assert operation.result().done == 1
-    operation.result()
+    assert (await operation.result()).done == 1
+    await operation.result()
 
     assert len(calls) == 1
     assert "nobody reads" in caplog.text

@@ -15,6 +15,7 @@ from blockbuster import BlockBuster
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import lit, udf
 
+from asynccommit.runtime.apart import OnLoop
 from asynccommit.spark import bridge, last_report
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.stores.urls import decode_uri
@@ -350,8 +351,8 @@ def test_rollback_leaves_a_python_that_lives(
 
     committing: list[Future[str]] = []
     writer = frame.write.option("asynccommit.on.failure", "rollback").partitionBy("p")
-    blockbuster.deactivate()  # the hook does what no hook should, on the event loop
-    bridge.on_progress = linger
+    blockbuster.deactivate()  # the hook holds the event loop, and the commit with it
+    bridge.on_progress = OnLoop(linger)
     try:
         with (
             ThreadPoolExecutor(1) as pool,
@@ -370,9 +371,7 @@ def test_rollback_leaves_a_python_that_lives(
     assert leftovers(table) == []
 
 
-def test_refusal_after_the_record_deletes_nothing(
-    spark: Any, frame: Any, table: Path, blockbuster: BlockBuster
-) -> None:
+def test_refusal_after_the_record_deletes_nothing(spark: Any, frame: Any, table: Path) -> None:
     """A commit that fails half-way keeps what a resume needs, though Spark calls abort."""
 
     def lose_a_file(progress: Any) -> None:
@@ -380,7 +379,6 @@ def test_refusal_after_the_record_deletes_nothing(
             for path in list(table.glob("_temporary/*/00/tasks/*/p=1/*.parquet"))[:1]:
                 path.unlink()
 
-    blockbuster.deactivate()  # the hook does what no hook should, on the event loop
     bridge.on_progress = lose_a_file
     try:
         with pytest.raises(PySparkException, match=r"p=1/part-0.*No such file"):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import BlockBuster
 from pyspark.errors import PySparkException
 
 from asynccommit.spark import bridge, last_report, resume, rollback
@@ -124,7 +123,7 @@ def test_failed_task_changes_nothing(spark: Any, table: Path, elsewhere: Path, h
 
 
 @contextmanager
-def one_file_missing(table: Path, blockbuster: BlockBuster) -> Iterator[Callable[[], None]]:
+def one_file_missing(table: Path) -> Iterator[Callable[[], None]]:
     """Hide a file of a task when the renames begin; yield what puts it back."""
     hidden: list[tuple[Path, Path]] = []
 
@@ -137,7 +136,6 @@ def one_file_missing(table: Path, blockbuster: BlockBuster) -> Iterator[Callable
         for path, place in hidden:
             place.rename(path)
 
-    blockbuster.deactivate()  # the hook does what no hook should, on the event loop
     bridge.on_progress = hide
     try:
         yield put_back
@@ -147,14 +145,12 @@ def one_file_missing(table: Path, blockbuster: BlockBuster) -> Iterator[Callable
 
 @pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
-def test_failed_commit_is_rolled_back(
-    spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster
-) -> None:
+def test_failed_commit_is_rolled_back(spark: Any, table: Path, elsewhere: Path, how: str) -> None:
     """By option a commit that fails half-way puts everything back before the user hears of it."""
     before = content(table, elsewhere)
     policy = {"spark.asynccommit.on.failure": "rollback"}
     with (
-        one_file_missing(table, blockbuster),
+        one_file_missing(table),
         pytest.raises(PySparkException, match="was rolled back"),
     ):
         overwrite(spark, how, **policy)
@@ -167,11 +163,11 @@ def test_failed_commit_is_rolled_back(
 @pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_commit_is_kept_and_resumed(
-    spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster
+    spark: Any, table: Path, elsewhere: Path, how: str
 ) -> None:
     """Otherwise it is kept, and ``resume`` in the same session makes the table whole."""
     with (
-        one_file_missing(table, blockbuster) as put_back,
+        one_file_missing(table) as put_back,
         pytest.raises(PySparkException, match=r"asynccommit resume"),
     ):
         overwrite(spark, how)
@@ -191,11 +187,11 @@ def test_failed_commit_is_kept_and_resumed(
 @pytest.mark.rotate("how")
 @pytest.mark.parametrize("how", HOWS)
 def test_failed_commit_is_kept_and_undone(
-    spark: Any, table: Path, elsewhere: Path, how: str, blockbuster: BlockBuster
+    spark: Any, table: Path, elsewhere: Path, how: str
 ) -> None:
     """``rollback`` in the same session puts back what was there, byte by byte."""
     before = content(table, elsewhere)
-    with one_file_missing(table, blockbuster), pytest.raises(PySparkException):
+    with one_file_missing(table), pytest.raises(PySparkException):
         overwrite(spark, how)
     spark.conf.set("spark.asynccommit.resume.outside", "true")  # to the partition elsewhere
     try:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import BlockBuster
 from pyspark.errors import PySparkException
 
 from asynccommit.errors import NotFoundError
@@ -17,7 +16,7 @@ from tests.support.spark import leftovers, visible
 
 
 @pytest.fixture
-def stopped(frame: Any, table: Path, blockbuster: BlockBuster) -> str:
+def stopped(frame: Any, table: Path) -> str:
     """Return the job whose commit failed half-way; what it missed is there again."""
     hidden: list[tuple[Path, Path]] = []
 
@@ -27,7 +26,6 @@ def stopped(frame: Any, table: Path, blockbuster: BlockBuster) -> str:
             hidden.append((path, path.rename(table.parent / "hidden")))
 
     frame.write.partitionBy("p").parquet(str(table))
-    blockbuster.deactivate()  # the hook does what no hook should, on the event loop
     bridge.on_progress = hide
     try:
         with pytest.raises(PySparkException):

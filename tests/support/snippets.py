@@ -186,7 +186,10 @@ class _Shell:
         return printed
 
 
-_END_WITH_SHELL = "trap 'status=$?; kill $(jobs -p) 2>&- || true; wait; exit $status' EXIT"
+_END_WITH_SHELL = (
+    "trap 'status=$?; kill $(jobs -p) 2>&- || true; kill -CONT $(jobs -p) 2>&- || true; wait; "
+    "exit $status' EXIT"
+)
 
 
 def _free_port() -> int:

@@ -248,7 +248,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             strict: refuse a job with committed tasks that ``tasks`` does not name.
             made_destination: whether the job made the destination, so that a rollback removes it;
                 ``None`` for the finding of ``setup_job``.
-            on_progress: called a few times a second, on the event loop.
+            on_progress: called a few times a second, in a thread.
             on_visible: called once with the report so far, on the event loop, when readers see the
                 whole job and only the clean-up is left. It is not called if the caller has to wait
                 for that, see ``Options.cleanup``, or if the job was committed before.
@@ -382,7 +382,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             adopt: finish a partial commit of Hadoop's committer, which has no record: a file at its
                 destination with the expected etag, or without etags the expected size, counts as
                 published.
-            on_progress: called a few times a second, on the event loop.
+            on_progress: called a few times a second, in a thread.
 
         Raises ``OwnedError`` if its owner is alive, ``NotFoundError`` if no commit has begun, and
         the errors of ``commit_job``.
@@ -417,6 +417,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         run.asked = self.asked
         with observed_job(run, "rollback"):
             run.result = await self._roll_back(run, force=force)
+            await run.meter.end()
             return run.result
 
     async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:

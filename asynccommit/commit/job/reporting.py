@@ -66,6 +66,7 @@ async def _ended_in_one_error(
         await stopped(run, failure)
         if save and not isinstance(failure, OwnedError | LeaseLostError):
             await report_on(run, run.meter.stage, (), failure)
+        await run.meter.end()
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
         told = layout.job_id, run.meter.stage
@@ -122,6 +123,7 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     run.result = report = replace(report, timeline=timeline_of(run))
     with noting_commit(run):
         saved = await report_on(run, "committer_commit_job", report.filenames, error)
+        await run.meter.end()
     seconds = run.meter.seconds["committer_commit_job"]
     done = "rolled back" if report.rolled_back else "committed"
     told = run.layout.job_id, done, report.files, "s"[report.files == 1 :], report.bytes, seconds

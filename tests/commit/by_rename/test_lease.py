@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from blockbuster import BlockBuster
 
 from asynccommit.commit.by_rename.lease import (
     ACCOUNT_LEASE,
@@ -19,6 +21,7 @@ from asynccommit.commit.by_rename.lease import (
 )
 from asynccommit.commit.by_rename.status import read_state
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -527,3 +530,28 @@ async def test_work_that_ends_in_the_moment_the_lease_does(site: Site) -> None:
             assert early == 0.0
         assert task.cancelling() == 0
         await asyncio.sleep(0)
+
+
+# --- callbacks that block ---------------------------------------------------------------------
+
+
+async def test_progress_that_blocks(site: Site, blockbuster: BlockBuster) -> None:
+    """A callback that blocks for two leases costs the owner nothing, and lets nobody take over."""
+    blockbuster.deactivate()  # otherwise it, not the lease, would end a callback on the event loop
+    heard: list[str] = []
+
+    def block(progress: Progress) -> None:
+        if not heard:
+            time.sleep(4.0)
+        heard.append(progress.stage)
+
+    job = await site.ready(FILES, Hangs("rename", LAST, 3.5), lease=2.0)
+    committing = asyncio.ensure_future(job.commit_job(on_progress=block))
+    await asyncio.sleep(3.0)
+    with pytest.raises(OwnedError):
+        await site.job(process="2.two", machine="driver-1", lease=2.0).resume_job()
+
+    report = await committing
+    assert site.files() == FILES
+    assert report.warnings == ()
+    assert heard[-1] == "committer_commit_job"
