@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import cache
 from io import BytesIO
 
 from aiohttp import (
@@ -208,13 +209,23 @@ def lower_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def tls_context(ca_file: str | None) -> ssl.SSLContext:
     """Return the TLS settings. Raises ``OptionError`` for a bad ``ca_file``."""
+    if ca_file is None:
+        return _default_context()
     context = ssl.create_default_context()
-    if ca_file is not None:
-        try:
-            context.load_verify_locations(ca_file)
-        except OSError as error:
-            raise OptionError(f"ca_file {ca_file}: {error.strerror or error}") from error
+    try:
+        context.load_verify_locations(ca_file)
+    except OSError as error:
+        raise OptionError(f"ca_file {ca_file}: {error.strerror or error}") from error
     return context
+
+
+@cache
+def _default_context() -> ssl.SSLContext:
+    """Return the context of all transports without a ``ca_file``.
+
+    To read the certificates of the system takes longer than all else that opens a store.
+    """
+    return ssl.create_default_context()
 
 
 def _reason(error: BaseException) -> str:

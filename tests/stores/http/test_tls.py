@@ -25,6 +25,7 @@ from asynccommit.stores.http.base import (
     UntrustedError,
     open_transport,
 )
+from asynccommit.stores.http.with_aiohttp import tls_context
 from tests.support.servers import Proxy, RawServer, answer, says
 
 LIMIT = 1 << 20
@@ -161,6 +162,19 @@ def test_a_ca_file_that_cannot_be_read_is_a_wrong_option(
         path.write_bytes(content)
     with pytest.raises(OptionError, match=r"ca\.pem"):
         open_transport(HttpSettings(ca_file=str(path)), prefer=library)
+
+
+async def test_a_ca_file_is_trusted_by_one_transport(
+    transport: Transport, library: str, authority: trustme.CA
+) -> None:
+    """Transports share the certificates of the system, and no others."""
+    async with RawServer(says(answer()), tls=server_tls(authority)) as server:
+        assert (await transport.send("GET", server.url("/p"), {}, limit=LIMIT)).status == 200
+        other = open_transport(HttpSettings(proxy=""), prefer=library)
+        with pytest.raises(UntrustedError):
+            await other.send("GET", server.url("/p"), {}, limit=LIMIT)
+        await other.aclose()
+    assert tls_context(None) is tls_context(None)
 
 
 # --- proxies ---------------------------------------------------------------------------------
