@@ -24,6 +24,7 @@ def _in_process(name: str, seed: int, hash_seed: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
