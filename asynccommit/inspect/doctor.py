@@ -23,6 +23,7 @@ from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Kind, Store, Traits
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.tree import is_there, remove_directory, remove_file, remove_tree
+from asynccommit.stores.unchanged import ELSEWHERE, keeps_etag
 from asynccommit.stores.urls import Address
 
 _JAVA = 17
@@ -236,13 +237,13 @@ async def _probe(store: Store, directory: str) -> AsyncIterator[Check]:
         yield Check("clock", text, abs(skew) < _SKEW_SECONDS, remedy)
     yield await refused("no overwrite", lambda: store.put(one, b"2", overwrite=False))
     if store.traits.atomic_rename:
-        etag = (await store.head(one)).etag
         await store.put(two, b"2")
         yield await refused("no replacing rename", lambda: store.rename(one, two))
         await remove_file(store, two)
-        await store.rename(one, two, etag=etag)
-        kept = store.traits.lasting(etag) == store.traits.lasting((await store.head(two)).etag)
+        kept = await keeps_etag(store, one, two)
         remedy = "lost responses of renames cannot be settled here"
+        if store.traits.file_etags:
+            remedy = f"no job can be committed there: {ELSEWHERE}"
         yield Check("rename", "keeps the etag" if kept else "changes the etag", kept, remedy)
 
 

@@ -31,6 +31,7 @@ from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import remove_file
+from asynccommit.stores.unchanged import refuse_renumbering
 
 _MAX_INLINE_BYTES = 256 * 1024
 _AT_ONCE = 8
@@ -118,6 +119,8 @@ class PlanWriter:
         store, layout = self.run.store, self.run.layout
         info = await put_drafted(store, layout, path, data, await draft(store, layout, data))
         await make_durable(self.run, path)
+        if index == 0:  # not every job was set up by us, nor on this mount
+            await refuse_renumbering(store, info)
         self.version = info.etag if index == 0 else self.version
 
     @property

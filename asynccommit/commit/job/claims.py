@@ -31,6 +31,7 @@ from asynccommit.formats.job_owner import (
 from asynccommit.runtime.concurrency import together
 from asynccommit.stores.base import DirectoryStore, Info, Kind, Store
 from asynccommit.stores.tree import is_there
+from asynccommit.stores.unchanged import refuse_renumbering
 
 _JOB = "this job attempt exists already: use another id"
 _TASK = "this task attempt exists already: use another id"
@@ -146,9 +147,11 @@ async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
 
 async def _write_owner(store: Store, path: str, data: bytes) -> None:
     try:
-        await put_new(store, path, data, MAX_JOB_OWNER_BYTES)
+        written = await put_new(store, path, data, MAX_JOB_OWNER_BYTES)
     except ExistsError as error:
         raise ExistsError(error.op, path.rpartition("/")[0], _JOB) from error
+    if written is not None:
+        await refuse_renumbering(store, written)
 
 
 # --- a task ----------------------------------------------------------------------------------
@@ -187,14 +190,14 @@ async def claim_task(
 # --- parts -----------------------------------------------------------------------------------
 
 
-async def put_new(store: Store, path: str, data: bytes, limit: int) -> None:
+async def put_new(store: Store, path: str, data: bytes, limit: int) -> Info | None:
     """Write a file whose content no other process writes.
 
-    Raises ``ExistsError`` if another writer's file exists, ``OutcomeUnknownError`` if that is
-    unknown.
+    Returns the store's answer, or ``None`` if that was lost. Raises ``ExistsError`` if another
+    writer's file exists, ``OutcomeUnknownError`` if that is unknown.
     """
     try:
-        await store.put(path, data, overwrite=False)
+        return await store.put(path, data, overwrite=False)
     except (ExistsError, OutcomeUnknownError) as error:
         try:
             there = await store.get(path, limit)
@@ -202,6 +205,7 @@ async def put_new(store: Store, path: str, data: bytes, limit: int) -> None:
             raise error from None
         if there != data:
             raise ExistsError("put", path, "another process was faster") from error
+        return None
 
 
 async def refuse_existing(store: Store, path: str, text: str) -> None:

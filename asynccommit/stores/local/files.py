@@ -190,7 +190,7 @@ def _written_aside(op: str, path: str, overwrite: bool, mode: int) -> Iterator[I
         if overwrite:
             os.replace(temp, path)
         else:
-            moves.move_new(temp, path)
+            moves.move_new(temp, path, atomic=op == "put")
     except BaseException as error:
         with suppress(OSError):
             os.unlink(temp)

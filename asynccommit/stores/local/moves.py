@@ -21,6 +21,7 @@ from asynccommit.errors import PreconditionError, RejectedError
 from asynccommit.stores.base import NOT_A_LINK
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden
 from asynccommit.stores.local.pins import AT_CWD, Reach, path_from
+from asynccommit.stores.unchanged import ELSEWHERE
 
 
 def etag_of(stat: os.stat_result) -> str:
@@ -113,8 +114,13 @@ def _lstat(path: str) -> os.stat_result | None:
         return None
 
 
-def move_by_link(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD) -> None:
-    """Move without replacing where the system lacks such a rename."""
+def move_by_link(
+    source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD, *, atomic: bool = False
+) -> None:
+    """Move without replacing where the system lacks such a rename.
+
+    Without links it looks first, then renames; with ``atomic`` it raises ``RejectedError`` instead.
+    """
     source, dest = path_from(here, source), path_from(there, dest)
     if not S_ISDIR(os.lstat(source).st_mode) and _link(source, dest):
         try:
@@ -124,6 +130,8 @@ def move_by_link(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD
                 os.unlink(dest)
             raise
         return
+    if atomic:
+        raise RejectedError("rename", dest, _NEITHER)
     if os.path.lexists(dest):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), source, None, dest)
     os.rename(source, dest)
@@ -134,6 +142,8 @@ def _link(source: str, dest: str) -> bool:
     try:
         os.link(source, dest, follow_symlinks=False)
     except OSError as error:
+        if error.errno == errno.EIO:
+            raise OSError(errno.EIO, f"{error.strerror}{_IF_NO_LINKS}", dest) from error
         if error.errno not in _NO_LINKS:
             raise
         return False
@@ -153,7 +163,9 @@ def _kernel_rename() -> Callable[..., None] | None:
     renameat2.argtypes = [number, path, number, path, ctypes.c_uint]
     coding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
-    def move(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD) -> None:
+    def move(
+        source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD, *, atomic: bool = False
+    ) -> None:
         if "\0" in source or "\0" in dest:  # C would stop there and name another file
             raise ValueError("embedded null byte")
         named, place = source.encode(coding, errors), dest.encode(coding, errors)
@@ -162,11 +174,19 @@ def _kernel_rename() -> Callable[..., None] | None:
         code = ctypes.get_errno()
         if code not in _NO_RENAMEAT2:
             raise OSError(code, os.strerror(code), source, None, dest)
-        move_by_link(source, dest, here, there)
+        move_by_link(source, dest, here, there, atomic=atomic)
 
     return move
 
 
+_NEITHER = (
+    "this filesystem has neither hard links nor a rename that never replaces (RENAME_NOREPLACE): "
+    f"two drivers could commit one job. Remedy: {ELSEWHERE}"
+)
+_IF_NO_LINKS = (
+    " from a hard link, which is needed where no rename refuses to replace. A mount that makes no "
+    f"links, such as rclone's, cannot hold a table: {ELSEWHERE}"
+)
 _NO_REPLACE = 1
 _NO_RENAMEAT2 = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
