@@ -40,6 +40,7 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
 from asynccommit.spark.hadoop_store.opening import prepare
+from asynccommit.spark.jars import build_id, other_build
 from asynccommit.stores.elsewhere import STORE_OPTION
 from asynccommit.stores.urls import Address, decode_uri
 
@@ -351,10 +352,11 @@ class Bridge:
         what: Any = None
         try:
             what = orjson.loads(request)
+            _refuse_other_builds(what.get("build"))
             kinds = {"check": self._check, "abort": self._abort, "clear": clear}
             if at_once := kinds.get(what.get("what")):
                 at_once(what)
-                return orjson.dumps({"ok": True}).decode()
+                return orjson.dumps({"ok": True, "build": build_id()}).decode()
             reply, mine = self._reply_for(_key(what))
         except Exception as error:
             return _failure(error, what)
@@ -407,6 +409,12 @@ class Bridge:
         if not all(reply.done() for reply in self._replies.values()):
             log.warning("waiting for a job commit to end; Ctrl-C stops it in the middle")
         self.wait()
+
+
+def _refuse_other_builds(build: str | None) -> None:
+    """Refuse a request of a jar that is of another version."""
+    if build != build_id():
+        raise UnsupportedError(other_build(build))
 
 
 def _is_of_hive(dest: str) -> bool:

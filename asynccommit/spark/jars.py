@@ -15,14 +15,16 @@ import stat
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import UnsupportedError
+from asynccommit.version import __version__
 
 _TIMEOUT = 120.0
 _BUILD = "Build.java"
@@ -78,20 +80,65 @@ def running_spark(session: Any) -> Spark:
     return Spark(session.version, scala, system.getProperty("java.class.path"), java)
 
 
-def compiled_jar(spark: Spark) -> str:
+def fitting_jar(spark: Spark, difference: Callable[[str], str]) -> str:
+    """Return the path of a jar whose signatures are those of ``spark``.
+
+    A vendor's Spark may have the version of another. The jar of that version is then compiled
+    again, for the classes that are there.
+
+    Args:
+        spark: the Spark to compile for.
+        difference: says how a jar's signatures differ from those of the Spark that will run it;
+            empty if they do not.
+
+    Raises ``UnsupportedError`` if that does not compile, or does not fit.
+    """
+    jar = compiled_jar(spark)
+    if not (found := difference(jar)):
+        return jar
+    own = compiled_jar(spark, found)
+    if found := difference(own):
+        raise UnsupportedError(
+            f"this Spark calls itself {spark.version}, but asynccommit does not fit it: {found}"
+        )
+    return own
+
+
+def difference_on_disk(spark: Spark) -> Callable[[str], str]:
+    """Return a comparison of jars with an installed Spark."""
+
+    def difference(jar: str) -> str:
+        path = os.pathsep.join([jar, spark.class_path])
+        return _run([spark.java, "-cp", path, "org.asynccommit.spark.Signatures"], "load", spark)
+
+    return difference
+
+
+def compiled_jar(spark: Spark, unlike: str = "") -> str:
     """Return the path of the jar for ``spark``; compile it if needed.
 
-    Raises ``UnsupportedError`` if it does not compile.
+    ``unlike`` tells Sparks of one version apart. Raises ``UnsupportedError`` if it does not
+    compile.
     """
     sources = _sources(spark)
     texts = "\0".join(f"{name}\0{text}" for name, text in sorted(sources.items()))
-    digest = hashlib.sha256(f"{spark.version}\0{texts}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{spark.version}\0{unlike}\0{texts}".encode()).hexdigest()
     jar = _cache() / f"asynccommit-{spark.version}-{digest[:16]}.jar"
     if not jar.is_file():
         with tempfile.TemporaryDirectory(prefix="asynccommit-") as scratch:
             classes = _compile(spark, sources, Path(scratch))
             _pack(classes, jar)
     return str(jar)
+
+
+def other_build(build: str | None) -> str:
+    """Return the refusal of a jar of another version."""
+    theirs = f"asynccommit {build}" if build else "an older asynccommit"
+    return (
+        f"the jar of this session is of {theirs}, and its Python has {build_id()}: start Spark "
+        "with the jar that asynccommit spark-conf writes, of the same environment, and without "
+        "the other (spark.jars, --jars, spark.driver.extraClassPath)"
+    )
 
 
 def _find_java() -> str:
@@ -111,9 +158,30 @@ def _sources(spark: Spark) -> dict[str, str]:
         raise UnsupportedError(
             f"Spark with Scala {spark.scala} is not supported: expected one of {known}"
         )
+    digest = build_id().rpartition(" ")[2]
+    said = {"@SEQ@": _SEQ[spark.scala], "@BUILD@": build_id(), "@SERIAL@": f"0x{digest}L"}
+    return {name: _with(said, text) for name, text in _texts().items()}
+
+
+def _with(said: Mapping[str, str], text: str) -> str:
+    for name, value in said.items():
+        text = text.replace(name, value)
+    return text
+
+
+@cache
+def _texts() -> Mapping[str, str]:
     folder = resources.files("asynccommit.spark") / "jvm"
     found = [file for file in folder.iterdir() if file.name.endswith(".java")]
-    return {f.name: f.read_text("utf-8").replace("@SEQ@", _SEQ[spark.scala]) for f in found}
+    return {file.name: file.read_text("utf-8") for file in sorted(found, key=lambda it: it.name)}
+
+
+def build_id() -> str:
+    """Return the version of this package, and a digest of its Java sources.
+
+    Jar and Python exchange it: what they send one another is of one version only.
+    """
+    return f"{__version__} {hashlib.sha256(repr([*_texts().items()]).encode()).hexdigest()[:16]}"
 
 
 def _cache() -> Path:
@@ -142,15 +210,21 @@ def _compile(spark: Spark, sources: Mapping[str, str], scratch: Path) -> Path:
     main = ["org.codehaus.janino.SimpleCompiler", str(scratch / _BUILD)]
     command = [spark.java, "-Dfile.encoding=UTF-8", "-cp", spark.class_path, *main]
     command += ["org.asynccommit.spark.Build", str(classes), *files]
+    _run(command, "compile", spark)
+    return classes
+
+
+def _run(command: Sequence[str], does: str, spark: Spark) -> str:
+    """Run Java and return its output. Raises ``UnsupportedError``."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnsupportedError(f"{spark.java} does not run: {error}") from error
     if done.returncode != 0:
         raise UnsupportedError(
-            f"the commit protocol does not compile for Spark {spark.version}: {_why(done.stderr)}"
+            f"the commit protocol does not {does} for Spark {spark.version}: {_why(done.stderr)}"
         )
-    return classes
+    return done.stdout
 
 
 def _why(stderr: str) -> str:
@@ -164,8 +238,10 @@ def _pack(classes: Path, jar: Path) -> None:
     handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            for path in sorted(classes.rglob("*.class")):
-                archive.write(path, path.relative_to(classes).as_posix())
+            for path in sorted(path for path in classes.rglob("*") if path.is_file()):
+                entry = zipfile.ZipInfo(path.relative_to(classes).as_posix())  # of 1980
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
         os.chmod(temporary, 0o644)  # executors of other users may read it
         os.replace(temporary, jar)
     except BaseException:

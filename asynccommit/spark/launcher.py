@@ -32,23 +32,17 @@ def main() -> NoReturn:
 def _register() -> None:
     """Leave the engine in spark-submit's JVM.
 
-    Raises ``UnsupportedError`` if it was started without the jar.
+    Raises ``UnsupportedError`` if it was started without the jar, or with another.
     """
-    from py4j.protocol import Py4JJavaError
     from pyspark import SparkContext
 
+    from asynccommit.spark.loading import check_loaded
     from asynccommit.spark.sessions import register
 
     ensure: Any = SparkContext._ensure_initialized
     ensure()
-    try:
-        register(SparkContext._gateway)
-    except Py4JJavaError as error:
-        raise UnsupportedError(
-            "Spark was started without the jar of asynccommit, whose path asynccommit spark-conf "
-            "prints: --jars replaces spark.jars of spark-defaults.conf, so name it there as well "
-            f"({error.java_exception.toString()})"
-        ) from error
+    check_loaded(SparkContext._gateway)
+    register(SparkContext._gateway)
 
 
 def run_program(given: list[str]) -> NoReturn:

@@ -8,13 +8,19 @@ brought.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.spark.jars import compiled_jar, running_spark
+from asynccommit.spark.jars import build_id, fitting_jar, other_build, running_spark
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
+_SIGNATURES = "org.asynccommit.spark.Signatures"
 _SHARED = "org.apache.spark.util.MutableURLClassLoader"
+_NO_JAR = (
+    "Spark was started without the jar of asynccommit, whose path asynccommit spark-conf writes: "
+    "--jars replaces spark.jars of spark-defaults.conf, so name it there as well"
+)
 
 
 def load_jar(session: Any) -> None:
@@ -23,14 +29,75 @@ def load_jar(session: Any) -> None:
     Args:
         session: a classic session. Its application's other jars stay as they are.
 
-    Raises ``UnsupportedError`` if this JVM cannot load it, with the flag to start Spark with.
+    Raises ``UnsupportedError`` if this JVM cannot load it, with the flag to start Spark with, and
+    as ``check_loaded`` does if Spark was started with a jar.
     """
-    found = _protocol(session) or _added(session)
+    found = _protocol(session)
+    if found is None:
+        found = _added(session)
+    else:
+        check_loaded(session.sparkContext._gateway)
     jar = found.getProtectionDomain().getCodeSource().getLocation().toString()
     context = session.sparkContext._jsc.sc()
     names = {each.rpartition("/")[2] for each in context.listJars().mkString("\n").split("\n")}
     if jar.rpartition("/")[2] not in names:
         context.addJar(jar)
+
+
+def check_loaded(gateway: Any) -> None:
+    """Check the jar with which a JVM was started.
+
+    Raises ``UnsupportedError`` if there is none, if it is of another version of this package, or
+    does not fit this Spark.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        kind = gateway.jvm.java.lang.Class.forName(PROTOCOL, False, loader)
+    except Py4JJavaError as error:
+        raise UnsupportedError(_NO_JAR) from error
+    try:
+        build = str(kind.getField("BUILD").get(None))
+    except Py4JJavaError:
+        build = None
+    if build != build_id():
+        raise UnsupportedError(other_build(build))
+    if found := _difference(gateway, loader):
+        raise UnsupportedError(
+            f"the jar with which Spark was started does not fit it: {found}. Start it with the jar "
+            "that asynccommit spark-conf writes for this Spark"
+        )
+
+
+def difference_in(session: Any) -> Callable[[str], str]:
+    """Return a comparison of jars with the Spark of a session."""
+    gateway = session.sparkContext._gateway
+    shared = _shared_loader(session)  # it may have a jar of this package already
+    parent = None if shared is None else shared.getParent()
+    parent = parent or gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+    def difference(jar: str) -> str:
+        urls = gateway.new_array(gateway.jvm.java.net.URL, 1)
+        urls[0] = gateway.jvm.java.io.File(jar).toURI().toURL()
+        alone = gateway.jvm.java.net.URLClassLoader(urls, parent)
+        try:
+            return _difference(gateway, alone)
+        finally:
+            alone.close()
+
+    return difference
+
+
+def _difference(gateway: Any, loader: Any) -> str:
+    """Return how the Spark of a JVM differs from that of a loader's jar.
+
+    Java calls the method: Py4J takes classes of one name for one class, whoever has loaded them.
+    """
+    lang = gateway.jvm.java.lang
+    kind = lang.Class.forName(_SIGNATURES, True, loader)
+    method = kind.getMethod("mismatch", gateway.new_array(lang.Class, 0))
+    return str(method.invoke(kind.newInstance(), gateway.new_array(lang.Object, 0)))
 
 
 def is_loadable(session: Any) -> bool:
@@ -52,7 +119,7 @@ def _protocol(session: Any) -> Any:
 
 def _added(session: Any) -> Any:
     """Add the jar to the class loader of all threads, and return the class."""
-    jar = compiled_jar(running_spark(session))
+    jar = fitting_jar(running_spark(session), difference_in(session))
     loader = _shared_loader(session)
     if loader is None:
         raise UnsupportedError(

@@ -20,8 +20,8 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.inspect.doctor import Check
 from asynccommit.runtime.host import this_host
 from asynccommit.spark.hadoop_store.opening import message_of
-from asynccommit.spark.jars import compiled_jar, running_spark
-from asynccommit.spark.loading import PROTOCOL
+from asynccommit.spark.jars import fitting_jar, running_spark
+from asynccommit.spark.loading import PROTOCOL, difference_in
 
 _TELLS = "org.asynccommit.spark.Whereabouts"
 _PATIENCE = 60.0  # seconds until an executor has answered
@@ -74,7 +74,7 @@ def check_classes(session: Any, kind: str = PROTOCOL) -> Iterator[Check]:
 def _own_jar(session: Any) -> str:
     """Return the path of this package's jar, empty if it cannot be made."""
     try:
-        return compiled_jar(running_spark(session))
+        return fitting_jar(running_spark(session), difference_in(session))
     except UnsupportedError:
         return ""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from asynccommit.errors import OptionError
 from asynccommit.spark.clients import CLIENT_KEYS, client_settings, hadoop_beside
-from asynccommit.spark.jars import compiled_jar, installed_spark
+from asynccommit.spark.jars import difference_on_disk, fitting_jar, installed_spark
 from asynccommit.spark.loading import PROTOCOL
 from asynccommit.spark.sessions import CLASS_KEY, default_setting
 
@@ -62,7 +62,7 @@ def settings_for(home: Path | None = None, stores: Sequence[str] = ()) -> SparkC
         OptionError: a scheme has no known client, or a setting cannot be written in a line.
     """
     spark = installed_spark(home)
-    jar = compiled_jar(spark)
+    jar = fitting_jar(spark, difference_on_disk(spark))
     before = {key: default_setting(key, home) for key in (JARS, *CLIENT_KEYS)}
     others = [each for each in before[JARS].split(",") if each and not _is_ours(each)]
     settings = {JARS: ",".join([*others, _place(jar)]), CLASS_KEY: PROTOCOL}

@@ -17,13 +17,20 @@ from asynccommit.errors import CommitError
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge, heartbeat
 from asynccommit.spark.bridge import Bridge
+from asynccommit.spark.jars import build_id
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, running_gcs_emulator
 
 
 def request(dest: Path, job_id: str = "job-1", **more: Any) -> str:
     """Return a request of the JVM, for a job without tasks unless said."""
-    base = {"version": 1, "dest": f"file:{dest}", "jobId": job_id, "attempt": 0}
+    base = {
+        "version": 1,
+        "build": build_id(),
+        "dest": f"file:{dest}",
+        "jobId": job_id,
+        "attempt": 0,
+    }
     return json.dumps({**base, "tasks": [], "overwrite": [], "conf": {}, **more})
 
 
@@ -193,6 +200,20 @@ def test_apply_survives_a_request_that_is_none(text: str) -> None:
     assert json.loads(Bridge().apply(text))["ok"] is False
 
 
+@pytest.mark.parametrize("build", [None, "0.0.9 0123456789abcdef"])
+@pytest.mark.parametrize("what", ["check", "commit", "clear"])
+def test_apply_refuses_the_jar_of_another_version(
+    tmp_path: Path, build: str | None, what: str
+) -> None:
+    """What jar and Python send one another is of one version; nothing is done for another."""
+    tasks = set_up(tmp_path)
+    reply = json.loads(Bridge().apply(request(tmp_path, tasks=tasks, what=what, build=build)))
+
+    assert reply["kind"] == "UnsupportedError"
+    assert "the jar that asynccommit spark-conf writes, of the same environment" in reply["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["_temporary"]
+
+
 def test_apply_refuses_to_overwrite_another_store(tmp_path: Path) -> None:
     """A directory to overwrite on another store is refused by name."""
     reply = json.loads(Bridge().apply(request(tmp_path, overwrite=["abfs://c@acc/x"])))
@@ -247,7 +268,7 @@ def test_a_check_finds_what_spark_has_set_up(tmp_path: Path) -> None:
     set_up(tmp_path)
     reply = json.loads(Bridge().apply(request(tmp_path, what="check")))
 
-    assert reply == {"ok": True}
+    assert reply == {"ok": True, "build": build_id()}
     assert not (tmp_path / "_SUCCESS").exists()
 
 
@@ -300,6 +321,7 @@ async def test_a_check_needs_credentials_that_work(adls_emulator: AdlsEmulator) 
     wrong = "d3Jvbmcga2V5IGluZGVlZA=="
     asked = {
         "version": 1,
+        "build": build_id(),
         "what": "check",
         "dest": f"abfs://data@{adls_emulator.account}.dfs.core.windows.net/t",
         "jobId": "job-1",
@@ -335,6 +357,7 @@ def test_a_job_opens_its_store_once(background: bool) -> None:
         assert task.commit is not None
         asked: dict[str, Any] = {
             "version": 1,
+            "build": build_id(),
             "dest": "gs://data/t",
             "jobId": "job-1",
             "attempt": 0,

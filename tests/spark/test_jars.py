@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from asynccommit.errors import UnsupportedError
 from asynccommit.spark import jars
-from asynccommit.spark.jars import Spark, compiled_jar, installed_spark
+from asynccommit.spark.jars import (
+    Spark,
+    compiled_jar,
+    difference_on_disk,
+    fitting_jar,
+    installed_spark,
+)
+from tests.support.other_sparks import COMPILES, REFUSED, jar_of_changes
 
 pytestmark = pytest.mark.jvm
 
@@ -95,3 +104,42 @@ def test_spark_that_does_not_fit_is_said() -> None:
         compiled_jar(Spark("9.9.9", spark.scala, janino, spark.java))
 
     assert not list(jars._cache().iterdir())
+
+
+def test_jar_that_fits_is_taken_as_it_is() -> None:
+    """The list of the jar is that of the Spark it was compiled for."""
+    spark = installed_spark()
+
+    assert fitting_jar(spark, difference_on_disk(spark)) == compiled_jar(spark)
+
+
+@pytest.mark.full
+def test_other_spark_of_the_same_version_gets_its_own_jar(tmp_path: Path) -> None:
+    """A constructor that takes another type needs no other source, but another class file."""
+    stock = installed_spark()
+    jar = compiled_jar(stock)
+    changed = jar_of_changes(tmp_path, COMPILES)
+    vendor = replace(stock, class_path=f"{changed}{os.pathsep}{stock.class_path}")
+    difference = difference_on_disk(vendor)
+
+    own = fitting_jar(vendor, difference)
+
+    assert re.match(r"there is no org\.apache.*\.QueryExecutionException\.<init>", difference(jar))
+    assert own != jar
+    assert difference(own) == ""
+    assert fitting_jar(vendor, difference) == own
+    assert fitting_jar(stock, difference_on_disk(stock)) == jar
+    assert "QueryExecutionException.<init>" in difference_on_disk(stock)(own)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("change", REFUSED)
+def test_spark_that_no_jar_fits_is_refused_by_name(change: str, tmp_path: Path) -> None:
+    """Spark would call what is not here, or not call what is."""
+    stock = installed_spark()
+    compiled_jar(stock)
+    changed = jar_of_changes(tmp_path, REFUSED[change])
+    vendor = replace(stock, class_path=f"{changed}{os.pathsep}{stock.class_path}")
+
+    with pytest.raises(UnsupportedError, match=r"SQLHadoopMapReduceCommitProtocol|is not known to"):
+        fitting_jar(vendor, difference_on_disk(vendor))

@@ -28,7 +28,12 @@ import org.slf4j.LoggerFactory;
  * of it in the tasks. For a scheme that Python has no store for it is Spark's own protocol.
  */
 public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
-  private static final long serialVersionUID = 1L;
+  /** An executor with the jar of another version loads no object of this one. */
+  private static final long serialVersionUID = @SERIAL@;
+
+  /** Read by Python, which uses no jar of another version. */
+  public static final String BUILD = Keys.BUILD;
+
   private static final Logger LOG = LoggerFactory.getLogger(AsyncCommitProtocol.class);
 
   private static final Set WARNED = Collections.synchronizedSet(new LinkedHashSet());
@@ -50,6 +55,15 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     this.dynamic = dynamicPartitionOverwrite;
     // Only the driver makes one, and before Spark asks what is there.
     this.alone = path != null && Leftovers.clear(path, jobId);
+  }
+
+  /**
+   * Called where a task gets this object: an executor may have another Spark than the driver. Janino
+   * makes private methods static, so {@code readObject} would not be called.
+   */
+  protected Object readResolve() throws IOException {
+    Signatures.require();
+    return this;
   }
 
   /** Called on both sides, from setupJob and setupTask of the superclass. */

@@ -1,6 +1,8 @@
 package org.asynccommit.spark;
 
 import java.io.File;
+import java.net.URL;
+import java.net.URLClassLoader;
 import org.codehaus.janino.ClassLoaderIClassLoader;
 import org.codehaus.janino.Compiler;
 
@@ -22,5 +24,14 @@ public class Build {
     compiler.setDebugLines(true);
     compiler.setDebugSource(true);
     compiler.compile(sources);
+    ClassLoader beside = Compiler.class.getClassLoader();
+    URLClassLoader made = new URLClassLoader(new URL[] {new File(args[0]).toURI().toURL()}, beside);
+    String[] folder = new String[] {args[0]};
+    try {
+      Class list = Class.forName("org.asynccommit.spark.Signatures", true, made);
+      list.getMethod("main", new Class[] {String[].class}).invoke(null, new Object[] {folder});
+    } catch (ClassNotFoundException e) {
+      return; // the sources are others than ours
+    }
   }
 }

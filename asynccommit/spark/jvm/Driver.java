@@ -34,15 +34,23 @@ final class Driver {
               + " (spark.pyspark.driver.python, as asynccommit spark-conf prints it). Without"
               + " Python, unset spark.sql.sources.commitProtocolClass");
     }
+    request.put("build", Keys.BUILD);
     ObjectMapper mapper = new ObjectMapper();
     String text = callback.ask(mapper.writeValueAsString(request));
     Map reply = (Map) mapper.readValue(text, Map.class);
+    boolean begins = "check".equals(request.get("what")); // later nothing may look refused
     if (!Boolean.TRUE.equals(reply.get("ok"))) {
       String said = String.valueOf(reply.get("error"));
       if ("JobTakenError".equals(reply.get("kind"))) {
         throw new Taken(said);
       }
       throw refusal(said);
+    }
+    if (begins && !Keys.BUILD.equals(reply.get("build"))) {
+      throw refusal(
+          "asynccommit: the jar of this session is of asynccommit " + Keys.BUILD
+              + ", and its Python has another: start Spark with the jar that asynccommit spark-conf"
+              + " writes, of the same environment");
     }
   }
 

@@ -11,6 +11,9 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /** The names that the Java and the Python side agree on, and the options that a user has set. */
 final class Keys {
+  /** The version of the package that this is from; see jars.py. */
+  static final String BUILD = "@BUILD@";
+
   /** The capability that Azure's client has where an account has a hierarchical namespace. */
   static final String DIRECTORIES = "fs.capability.etags.preserved.in.rename";
 
