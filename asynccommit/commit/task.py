@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.name_lengths import too_long
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task_output import Work
 from asynccommit.commit.writers import Chunk, Writer
@@ -291,8 +292,11 @@ async def run_task(
         running.end("is committed")
     except BaseException as error:
         running.end("was aborted")
-        await abort_after(error, running.abort_files())
-        await abort_after(error, committer.abort_task(task_id, attempt_id))
+        told = too_long(error, running.directory, running.staging_suffix)
+        await abort_after(told or error, running.abort_files())
+        await abort_after(told or error, committer.abort_task(task_id, attempt_id))
+        if told is not None:
+            raise told from error
         raise
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol, cast
 
 from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.layout import SUCCESS, TEMPORARY
 from asynccommit.commit.listed_names import is_odd, refuse_changed
+from asynccommit.commit.name_lengths import Lengths, cut, longest_name, refuse_long_name
 from asynccommit.commit.stream_writer import StreamWriter
 from asynccommit.commit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
-from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    RejectedError,
+    UnsupportedError,
+)
 from asynccommit.options.checked import NO_TEXT
 from asynccommit.stores.base import Store
 from asynccommit.stores.filesystem_names import is_unlisted
@@ -22,6 +30,7 @@ from asynccommit.stores.tree import remove_file
 from asynccommit.stores.urls import Address
 
 _TRIES = 5
+_SHORT = 200  # characters of a path that no store refuses for their number
 _IN_MEMORY = 5
 """Blocks of a file that is sent in blocks which are in memory at most."""
 
@@ -30,7 +39,7 @@ class Work(Protocol):
     """The output of one task attempt, by file names below the destination.
 
     All methods raise ``OptionError`` for a name that is absolute, leads out of the destination, or
-    is one of the commit protocol.
+    is one of the commit protocol; ``RejectedError`` for one that is too long for the store.
     """
 
     @property
@@ -88,6 +97,13 @@ class StoreWork:
         self._modes = store.traits.modes or MODES
         self._slots = Slots(_IN_MEMORY)
         self._made: set[str] = set()
+        self._longest = 0
+        traits = store.traits
+        self._lengths = (
+            Lengths(len(base) + 1, traits.longest_text, letters=True)
+            if traits.longest_text
+            else Lengths(len(base.encode()) + 1, traits.longest_path)
+        )
 
     @property
     def directory(self) -> str:
@@ -109,9 +125,10 @@ class StoreWork:
         path = self._place(name)
         if self._local:
             await asyncio.to_thread(make_parents, path, self._base, self._modes)
-        else:
-            await self._make_parent(path.rpartition("/")[0])
-        await put_whole(self._store, path, bytes(data))
+        with self._named(name):
+            if not self._local:
+                await self._make_parent(path.rpartition("/")[0])
+            await put_whole(self._store, path, bytes(data))
         await self._check_name(name)
 
     async def open(self, name: str) -> Writer:
@@ -136,6 +153,22 @@ class StoreWork:
             complete=partial(self._check_name, name),
         )
 
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        """Name what the user gave in a refusal that may be for its length."""
+        try:
+            yield
+        except RejectedError as error:
+            own, size = name.removesuffix(self.staged), len(f"{self._base}/{name}")
+            if size <= _SHORT:
+                raise
+            text = (
+                f"{error.detail.rstrip('.')}. The path has {len(own):,} characters, and {size:,} "
+                "in the directory of the task: if that is too long for the store, choose shorter "
+                "names, or a destination nearer to the root"
+            )
+            raise RejectedError(error.op, cut(own), text) from error
+
     async def _check_name(self, name: str) -> None:
         if is_odd(name):  # its manifest would contain the name that the store changed it to
             await refuse_changed(self._store, [self._place(name)])
@@ -154,6 +187,10 @@ class StoreWork:
         check_relative(name)
         if any(map(is_unlisted, name.split("/"))):
             raise OptionError(f"{name!r} is hidden: Hadoop or the store does not list it")
+        if self._local:
+            self._longest = self._longest or longest_name(self._base)
+            refuse_long_name(name, self.staged, longest=self._longest)
+        self._lengths.refuse(name, self.staged)
         return f"{self._base}/{name}"
 
 

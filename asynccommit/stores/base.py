@@ -221,6 +221,7 @@ class Traits:
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
             does not match; listings leave checksums out.
         longest_path: maximum length of a path in bytes of UTF-8; 0 if only names are limited.
+        longest_text: maximum length of a path in characters; 0 if bytes count.
         workers: recommended number of requests in flight.
         account: the name of what shares one limit on requests; empty if nothing does.
         unlimited: the service has no limit on the rate of requests: it is asked as fast as it
@@ -268,6 +269,7 @@ class Traits:
     durable: bool = True
     checksums: bool = False
     longest_path: int = 0
+    longest_text: int = 0
     workers: int = 64
     account: str = ""
     unlimited: bool = False

@@ -27,10 +27,11 @@ from asynccommit.commit.job.claims import claim_task
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.name_lengths import Lengths
 from asynccommit.commit.task_output import check_relative
 from asynccommit.commit.writers import Chunk, Writer
 from asynccommit.errors import NotFoundError, OptionError, StoreError, UnsupportedError
-from asynccommit.formats.pending import PendingCommit
+from asynccommit.formats.pending import SUFFIX, PendingCommit
 from asynccommit.options.uploads import S3A
 from asynccommit.stores.tree import is_there, remove_tree
 
@@ -89,7 +90,10 @@ class MagicCommitter(UploadCommitter):
     def work(self, attempt_id: str) -> MagicWork:
         """Return the output of a task attempt, in this process."""
         files = self._attempts.setdefault(attempt_id, self._files(attempt_id))
-        return MagicWork(files, self.layout, attempt_id)
+        marks = f"{self.layout.task_base(attempt_id)}/{SUFFIX}"
+        around = f"{self.layout.root}/" if self.options.uploads.in_memory else marks
+        rules = Lengths(len(around.encode()), self.store.traits.longest_path)
+        return MagicWork(files, self.layout, attempt_id, rules)
 
     async def needs_task_commit(self, attempt_id: str) -> bool:
         """Return whether a task attempt must be committed: always, as in Hadoop."""
@@ -196,11 +200,14 @@ class MagicCommitter(UploadCommitter):
 class MagicWork:
     """The output of a task that streams its files to their final paths."""
 
-    def __init__(self, files: MagicFiles, layout: MagicLayout, attempt_id: str) -> None:
+    def __init__(
+        self, files: MagicFiles, layout: MagicLayout, attempt_id: str, lengths: Lengths
+    ) -> None:
         self.directory = str(layout.dest.at(layout.task_base(attempt_id)))
         self.staged = ""
         self._files = files
         self._layout = layout
+        self._lengths = lengths
 
     async def remove(self, name: str) -> None:
         """See ``Work.remove``."""
@@ -226,6 +233,7 @@ class MagicWork:
         refuse_name(name)
         if self._layout.reserves(f"{self._layout.root}/{name}"):
             raise OptionError(f"{name!r} is reserved for the commit protocol")
+        self._lengths.refuse(name, "")
         return await self._files.open(name)
 
 

@@ -22,6 +22,7 @@ from asynccommit.stores.http.base import Transport, open_transport
 from asynccommit.stores.streaming import Stream
 from asynccommit.stores.urls import Address
 
+_LONGEST = 1024  # characters of the name of a blob
 _AT_ONCE = 16  # blocks of one file: Hadoop's client sends as many for every processor, or fewer
 _PARTS = 100_000  # requests that delete one directory: each takes away some thousand entries
 _LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilobyte take a tenth
@@ -103,6 +104,7 @@ class AdlsStore:
             tagged_get=True,
             drafts=True,
             streaming=Streaming(settings.block, _AT_ONCE),
+            longest_text=_LONGEST + 1,  # a name has no slash at its beginning
             costs={"put": 4, "copy": 5, "draft": 2, "end_stream": 2},
         )
 
