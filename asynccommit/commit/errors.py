@@ -191,6 +191,13 @@ def finish(run: CommitContext) -> str:
     return f"{finishing} - or roll it back: {job_command('abort', run.layout, '--rollback')}"
 
 
+def note_interrupt(run: CommitContext, error: BaseException) -> None:
+    """Add a note to an interrupt that it has cut a commit short."""
+    if is_interrupt(error) and run.phase in (Phase.BEGUN, Phase.CHANGING):
+        at = f"job {run.layout.job_id}: its commit was interrupted at {run.meter.stage}"
+        error.add_note(f"{at}, and its changes so far remain. {finish(run)}")
+
+
 def lease_lost(run: CommitContext, why: str = TAKEN) -> LeaseLostError:
     """Return the error of an owner that lost its lease."""
     text = (

@@ -246,6 +246,22 @@ def test_an_interrupt_after_the_decision(tmp_path: Path) -> None:
     assert "do not run it again" in "\n".join(getattr(stopped.value, "__notes__", ()))
 
 
+def test_an_interrupt_half_way(tmp_path: Path) -> None:
+    """Ctrl-C in the midst of the renames: the interrupt names the stage and the commands."""
+
+    def tell(progress: Progress) -> None:
+        if progress.stage == "job_stage_rename_files":
+            raise KeyboardInterrupt
+
+    opened = sync.job(tmp_path / "out", job_id=JOB, on_progress=tell)
+    with pytest.raises(KeyboardInterrupt) as stopped, opened as job, job.task(0) as task:
+        task.put("part-0", b"x")
+
+    told = "\n".join(getattr(stopped.value, "__notes__", ()))
+    assert "its commit was interrupted at job_stage_rename_files" in told
+    assert f"asynccommit resume file:{tmp_path}/out" in told
+
+
 def test_paths_as_directories_of_reports(tmp_path: Path) -> None:
     """A path object is as good as its text: the report is there."""
     options = Options(report_directory=tmp_path / "reports")  # type: ignore[arg-type]

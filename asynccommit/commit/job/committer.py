@@ -11,7 +11,7 @@ from functools import partial
 from typing import Generic, Self
 
 from asynccommit.commit.context import CommitContext, Environment, OnVisible, Phase
-from asynccommit.commit.errors import commit_failures, finish, say_undone
+from asynccommit.commit.errors import commit_failures, finish, note_interrupt, say_undone
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
@@ -339,6 +339,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     async def _undo_if_wanted(self, run: RunT, error: BaseException) -> None:
         """Roll back a failed commit if the options or the commit ask for it."""
         if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
+            note_interrupt(run, error)
             return
         # Who asked for the commit has named the places outside.
         options = replace(self.options, allow_outside_destination=True)
