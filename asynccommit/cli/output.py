@@ -218,10 +218,27 @@ def handled(output: Output) -> Iterator[None]:
         raise
     except BrokenPipeError:
         # Whoever read standard output has gone, as head does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _is_stdout_refused()
         raise typer.Exit(int(Exit.PIPE)) from None
+    except OSError as error:
+        if _is_stdout_refused():
+            output.fail(Stopped(Exit.FAILED, f"standard output: {error.strerror}"))
+        output.fail(error)
     except (Exception, KeyboardInterrupt) as error:
         output.fail(error)
+
+
+def _is_stdout_refused() -> bool:
+    """Drop what standard output refuses; return whether it refuses.
+
+    Python would write it again at the end of the program, and end with 120.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _message(error: BaseException) -> str:

@@ -585,6 +585,23 @@ def test_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (Exit.PIPE, "")
 
 
+def test_a_full_disk_behind_standard_output_is_one_error(tmp_path: Path) -> None:
+    """Output that cannot be written ends the command with 1 and one line, not with 120."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([*COMMAND, "ls", str(tmp_path), "--json"], stdout=full, check=False)
+        shown = subprocess.run(
+            [*COMMAND, "status", str(tmp_path)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == Exit.FAILED
+    assert shown.returncode == Exit.FAILED
+    assert shown.stderr == "error: standard output: No space left on device\n"
+
+
 COMMAND = (sys.executable, "-c", "import sys; from asynccommit.cli import main; sys.exit(main())")
 
 
