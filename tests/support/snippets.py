@@ -83,15 +83,18 @@ def _snippet(page: Path, text: str, found: re.Match[str]) -> Snippet:
 
 
 def run_page(
-    found: Sequence[Snippet], folder: Path, environment: Mapping[str, str] | None = None
+    found: Sequence[Snippet],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    python: str = sys.executable,
 ) -> None:
     """Run the Python blocks as one script of a fresh process, then the commands; compare."""
-    shell = _Shell(folder, environment or {})
+    shell = _Shell(folder, environment or {}, python)
     found = [shell.prepared(snippet) for snippet in found]
     blocks = [snippet for snippet in found if snippet.is_code]
     script = folder / f"{found[0].page.stem}.py"
     script.write_text(_script(blocks), "utf-8")
-    printed = iter(shell.run([sys.executable, script.name]).split(_MARK))
+    printed = iter(shell.run([python, script.name]).split(_MARK)) if blocks else iter(())
     last = ""
     for snippet in found:
         if snippet.is_code:
@@ -131,8 +134,8 @@ def check_output(snippet: Snippet, wanted: str, printed: str) -> None:
 class _Shell:
     """Where the blocks of a page are run."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    def __init__(self, folder: Path, environment: Mapping[str, str], python: str) -> None:
+        path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
         # An emulator on loopback is not asked through a proxy.
         own = {"PATH": path, "COLUMNS": "100", "NO_PROXY": "*", "no_proxy": "*"}
         self._environment = {**os.environ, **ENVIRONMENT, **own, **environment}

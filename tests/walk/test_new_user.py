@@ -11,9 +11,7 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-import venv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,8 +20,6 @@ import pytest
 from tests.support.browser import dom, find_browser, screenshot, trim
 from tests.support.notebook import Notebook, notebook, page_of, text_of
 from tests.support.spark import ENVIRONMENT, LOOPBACK, below
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.every(2, 0),
@@ -78,33 +74,6 @@ report
 """
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the interpreter of a fresh environment with the wheel installed.
-
-    The packages that it needs are those of this environment: nothing is downloaded.
-    """
-    folder = tmp_path_factory.mktemp("walk")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    build = [*pip, "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run(build, check=True, capture_output=True, cwd=folder)
-    (wheel,) = folder.glob("asynccommit-*.whl")
-    venv.create(folder / "env", with_pip=False)
-    made = folder / "env/bin/python"
-    install = [*pip, "--python", str(made), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True, cwd=folder)
-    (site,) = (folder / "env/lib").glob("python*/site-packages")
-    others = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "locked.pth").write_text("\n".join(others) + "\n", "utf-8")
-    return str(made)
-
-
-def environment() -> dict[str, str]:
-    """Return the variables of a user's shell, without those of this checkout."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
-    return {**kept, **ENVIRONMENT}
-
-
 def files(table: Path) -> int:
     """Return the number of files that readers see."""
     found = (path.relative_to(table).parts for path in below(table) if path.suffix == ".parquet")
@@ -132,7 +101,7 @@ def command(python: str, folder: Path, *words: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment(),
+        env={**os.environ, **ENVIRONMENT},
         check=False,
     )
 
@@ -152,7 +121,7 @@ def test_walk_of_a_new_user(python: str, tmp_path: Path) -> None:
     table = tmp_path / "flights"
 
     async def first_day() -> None:
-        async with notebook(tmp_path, environment(), python=python) as running:
+        async with notebook(tmp_path, {**os.environ, **ENVIRONMENT}, python=python) as running:
             await running.run(SESSION)
             where = await running.run("import asynccommit; print(asynccommit.__file__)")
             assert str(Path(python).parents[1]) in text_of(where)
@@ -164,7 +133,7 @@ def test_walk_of_a_new_user(python: str, tmp_path: Path) -> None:
             await lose_the_kernel(running, table, files(table))
 
     async def second_day() -> None:
-        async with notebook(tmp_path, environment(), python=python) as running:
+        async with notebook(tmp_path, {**os.environ, **ENVIRONMENT}, python=python) as running:
             await running.run(SESSION)
             await running.run(CONFIGURE)
             before = files(table)
