@@ -2,7 +2,8 @@
 
 The compiler is the one that Spark ships.
 
-Spark needs Janino for its own generated code, so no JDK is needed and the package contains no jar.
+Spark needs Janino for its own generated code, so no JDK is needed. The wheel of a release contains
+the jars of the Spark lines that it supports (hatch_build.py), a package from a copy none.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from asynccommit.errors import UnsupportedError
 from asynccommit.version import __version__
 
 _TIMEOUT = 120.0
 _BUILD = "Build.java"
+BUNDLED = "compiled"
+"""The folder of the jars in the wheel of a release."""
+
 _SEQ = {"2.12": "scala.collection.Seq", "2.13": "scala.collection.immutable.Seq"}
 
 
@@ -120,6 +124,8 @@ def compiled_jar(spark: Spark, unlike: str = "") -> str:
     ``unlike`` tells Sparks of one version apart. Raises ``UnsupportedError`` if it does not
     compile.
     """
+    if not unlike and (bundled := _bundled(spark)):
+        return bundled
     sources = _sources(spark)
     texts = "\0".join(f"{name}\0{text}" for name, text in sorted(sources.items()))
     digest = hashlib.sha256(f"{spark.version}\0{unlike}\0{texts}".encode()).hexdigest()
@@ -128,6 +134,34 @@ def compiled_jar(spark: Spark, unlike: str = "") -> str:
         with tempfile.TemporaryDirectory(prefix="asynccommit-") as scratch:
             classes = _compile(spark, sources, Path(scratch))
             _pack(classes, jar)
+    return str(jar)
+
+
+def bundle(spark: Spark, folder: Path) -> Path:
+    """Compile the jar for the line of ``spark``, to be put into a wheel.
+
+    The same sources make the same bytes. Raises ``UnsupportedError`` if it does not compile.
+    """
+    jar = folder / _bundle_name(spark)
+    with tempfile.TemporaryDirectory(prefix="asynccommit-") as scratch:
+        _pack(_compile(spark, _sources(spark), Path(scratch)), jar)
+    return jar
+
+
+def _bundle_name(spark: Spark) -> str:
+    line = ".".join(spark.version.split(".")[:2])
+    digest = hashlib.sha256(build_id().encode()).hexdigest()
+    return f"asynccommit-{line}_{spark.scala}-{digest[:16]}.jar"
+
+
+def _bundled(spark: Spark) -> str | None:
+    """Return the path of the jar that this package contains, if it does."""
+    found = resources.files("asynccommit") / "spark" / BUNDLED / _bundle_name(spark)
+    if isinstance(found, Path) or not found.is_file():
+        return str(found) if found.is_file() else None
+    jar = _cache() / found.name  # the package is in a zip, and Java reads files only
+    if not jar.is_file():
+        _write(jar, lambda file: file.write(found.read_bytes()))
     return str(jar)
 
 
@@ -171,7 +205,7 @@ def _with(said: Mapping[str, str], text: str) -> str:
 
 @cache
 def _texts() -> Mapping[str, str]:
-    folder = resources.files("asynccommit.spark") / "jvm"
+    folder = resources.files("asynccommit") / "spark" / "jvm"
     found = [file for file in folder.iterdir() if file.name.endswith(".java")]
     return {file.name: file.read_text("utf-8") for file in sorted(found, key=lambda it: it.name)}
 
@@ -234,14 +268,24 @@ def _why(stderr: str) -> str:
 
 
 def _pack(classes: Path, jar: Path) -> None:
-    """Write the jar under its name atomically, as others may read it."""
-    handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+    """Write a jar whose order, times and modes are always the same."""
+
+    def write(file: IO[bytes]) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
             for path in sorted(path for path in classes.rglob("*") if path.is_file()):
                 entry = zipfile.ZipInfo(path.relative_to(classes).as_posix())  # of 1980
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+    _write(jar, write)
+
+
+def _write(jar: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write the jar under its name atomically, as others may read it."""
+    handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
         os.chmod(temporary, 0o644)  # executors of other users may read it
         os.replace(temporary, jar)
     except BaseException:

@@ -21,7 +21,7 @@ from tests.support.snippets import ROOT
 KEPT = Path(os.environ.get("ASYNCCOMMIT_FIELD") or ROOT / "build/field")
 _PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 _KERNEL = "ipykernel>=6.29"
-_SOURCES = ("asynccommit", "pyproject.toml", "README.md", "LICENSE")
+_SOURCES = ("asynccommit", "hatch_build.py", "pyproject.toml", "README.md", "LICENSE")
 
 
 def _lines() -> dict[str, str]:
