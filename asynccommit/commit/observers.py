@@ -1,7 +1,8 @@
 """Hooks at the begin and the end of jobs and stages.
 
-An observer is called on the event loop, between the requests of a commit: it must not block. An
-observer that raises is logged, and the commit goes on without it.
+An observer is called on the event loop, between the requests of a commit: it must not block,
+because no lease is renewed meanwhile. One that does is logged. An observer that raises is logged
+too, and the commit goes on without it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from asynccommit.redact import redact
 from asynccommit.results import AbortReport, JobReport
 
 log = logging.getLogger(__name__)
+
+BLOCKS = 1.0
+"""Seconds from which a call of an observer is logged."""
+_COST = "no lease was renewed meanwhile. Let it hand over what takes time to a thread"
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -130,7 +135,8 @@ def observed(work: ObservedWork, clock: Callable[[], float]) -> Iterator[WorkEnd
     if not _observers:
         yield ended
         return
-    ends = [end for observer in list(_observers) if (end := _called(observer, work)) is not None]
+    called = [_called(observer, work, clock) for observer in list(_observers)]
+    ends = [end for end in called if end is not None]
     began = clock()
     try:
         yield ended
@@ -140,13 +146,17 @@ def observed(work: ObservedWork, clock: Callable[[], float]) -> Iterator[WorkEnd
     finally:
         ended.seconds = clock() - began
         for end in reversed(ends):
-            _called(end, ended)
+            _called(end, ended, clock)
         ended.error = None  # would keep its own frame alive
 
 
-def _called(function: Callable[[T], R], value: T) -> R | None:
+def _called(function: Callable[[T], R], value: T, clock: Callable[[], float]) -> R | None:
+    begun = clock()
     try:
         return function(value)
     except Exception as error:  # what is observed goes on
         log.warning("an observer failed: %s: %s", type(error).__name__, redact(str(error)))
         return None
+    finally:
+        if (took := clock() - begun) >= BLOCKS:
+            log.warning("an observer blocked the event loop for %.1f s: %s", took, _COST)

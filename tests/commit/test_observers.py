@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from asynccommit import open_job, plan_job
-from asynccommit.commit.observers import ObservedWork, OnEnd, WorkEnd, add_observer, remove_observer
+from asynccommit.commit.observers import (
+    ObservedWork,
+    OnEnd,
+    WorkEnd,
+    add_observer,
+    observed,
+    remove_observer,
+)
 
 
 class Seen:
@@ -90,3 +97,25 @@ async def test_observer_that_fails_stops_nothing(
 
     assert (tmp_path / "table/_SUCCESS").exists()
     assert "an observer failed: OSError: no collector" in caplog.text
+
+
+def test_an_observer_that_blocks_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """With its seconds, at the begin and at the end: no lease is renewed in them."""
+    now = [0.0]
+
+    def block(seconds: float) -> None:
+        now[0] += seconds
+
+    def observer(work: ObservedWork) -> OnEnd:
+        block(12.3)
+        return lambda ended: block(0.5)
+
+    add_observer(observer)
+    try:
+        with observed(ObservedWork("stage", "stage", "job"), lambda: now[0]):
+            pass
+    finally:
+        remove_observer(observer)
+
+    (record,) = caplog.records
+    assert "blocked the event loop for 12.3 s: no lease was renewed" in record.getMessage()
