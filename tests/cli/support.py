@@ -57,11 +57,11 @@ def failing_disk(name: str) -> Iterator[None]:
     """
     move = moves.move_new
 
-    def fail(source: str, dest: str, *descriptors: int) -> None:
+    def fail(source: str, dest: str, *descriptors: int, **how: bool) -> None:
         place = os.readlink(f"/proc/self/fd/{descriptors[-1]}") if descriptors else ""
         if os.path.join(place, dest).endswith(name):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), source)
-        move(source, dest, *descriptors)
+        move(source, dest, *descriptors, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "move_new", fail)

@@ -9,6 +9,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.spark.bridge import Bridge
+from asynccommit.spark.jars import build_id
 from tests.spark.test_kills import ids, run
 from tests.support.spark import leftovers, run_python, visible
 
@@ -31,7 +32,8 @@ def set_up_and_killed(table: Path, job_id: str, *, made: bool) -> None:
 def clear(table: Path) -> str:
     """Ask as the JVM does before Spark looks what is there; return the error, empty if none."""
     asked = {"version": 1, "what": "clear", "dest": f"file:{table}", "jobId": "new", "attempt": 0}
-    reply = json.loads(Bridge().apply(json.dumps({**asked, "conf": {}, "storage": {}})))
+    told = {**asked, "build": build_id(), "conf": {}, "storage": {}}
+    reply = json.loads(Bridge().apply(json.dumps(told)))
     return str(reply.get("error", ""))
 
 
