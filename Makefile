@@ -46,7 +46,7 @@ else
 	$(BIN)/python -m tests.support.run quick
 endif
 
-test-rest: java $(STAMP)  ## run what `make test` leaves out, of the longest tests those of the day
+test-rest: java $(STAMP)  ## run what `make test` leaves out; of the longest tests, those that are due today
 	$(BIN)/python -m tests.support.run rest
 
 test-all: java $(STAMP)  ## run every test, as before a release, and the fast suites of `make witness`

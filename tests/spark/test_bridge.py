@@ -205,7 +205,7 @@ def test_apply_survives_a_request_that_is_none(text: str) -> None:
 def test_apply_refuses_the_jar_of_another_version(
     tmp_path: Path, build: str | None, what: str
 ) -> None:
-    """What jar and Python send one another is of one version; nothing is done for another."""
+    """A request of a jar of another version is refused, whatever it asks for."""
     tasks = set_up(tmp_path)
     reply = json.loads(Bridge().apply(request(tmp_path, tasks=tasks, what=what, build=build)))
 

@@ -1,4 +1,4 @@
-"""Whether a file is still the one that was seen, and whether a filesystem lets that be known."""
+"""A filesystem on which a renamed file cannot be known again is refused."""
 
 from __future__ import annotations
 
