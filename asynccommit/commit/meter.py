@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from asynccommit.commit.observers import ObservedWork, WorkEnd, observed
 from asynccommit.formats.statistics import Statistics
 from asynccommit.results import StageTime
-from asynccommit.runtime.apart import apart
+from asynccommit.runtime.apart import Listener
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +92,9 @@ class CommitMeter:
         self.course: list[StageTime] = []
         self._done = 0
         self._job_id = job_id
-        self._on_progress = self._told = apart(on_progress)
-        self._warn = warn
+        self._listener = Listener(
+            on_progress, lambda error: warn(f"progress reporting stopped: {_reason(error)}")
+        )
         self._waiting = waiting
         self._log_fields = log_fields
         self._started = _now()
@@ -145,7 +146,7 @@ class CommitMeter:
     def step(self, count: int = 1) -> None:
         """Count items done; report progress at most a few times a second."""
         self._done += count
-        if self._on_progress is not None and (self._done % _CLOCK_EVERY == 0 or count > 1):
+        if self._listener.listens and (self._done % _CLOCK_EVERY == 0 or count > 1):
             now = _now()
             if now - self._reported >= _PROGRESS_INTERVAL:
                 self.report()
@@ -157,36 +158,25 @@ class CommitMeter:
 
     def silence(self) -> None:
         """Report no more progress."""
-        self._on_progress = None
+        self._listener.listens = False
 
     def report(self) -> None:
         """Report progress now."""
-        if self._on_progress is None:
+        if not self._listener.listens:
             return
         self._reported = _now()
         taken = self._reported - self._started
         progress = Progress(self._job_id, self.stage, self._done, self.total, taken, self._waiting)
-        try:
-            self._on_progress(progress)
-        except Exception as error:  # a broken pipe must not leave half a commit
-            self._stop(error)
+        self._listener(progress)
 
     @property
     def is_telling(self) -> bool:
         """Return whether a call of ``on_progress`` has not ended."""
-        return self._told is not None and self._told.is_busy
+        return self._listener.is_busy
 
     async def end(self) -> None:
         """Wait until the last call of ``on_progress`` has ended."""
-        if self._told is not None:
-            try:
-                await self._told.end()
-            except Exception as error:
-                self._stop(error)
-
-    def _stop(self, error: Exception) -> None:
-        self._on_progress = None
-        self._warn(f"progress reporting stopped: {_reason(error)}")
+        await self._listener.end()
 
 
 def _reason(error: Exception) -> str:

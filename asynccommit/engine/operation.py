@@ -18,7 +18,7 @@ from asynccommit.engine.report import (
 )
 from asynccommit.errors import StoreError
 from asynccommit.redact import Redacted, redact
-from asynccommit.runtime.apart import apart
+from asynccommit.runtime.apart import Listener
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
@@ -69,7 +69,7 @@ class BulkOperation:
         self._failures: list[Failure] = []
         self._first: BaseException | None = None
         self._stops = on_error == "stop"
-        self._on_progress = self._told = apart(on_progress)
+        self._listener = Listener(on_progress, _note_failure)
         self._before = _traffic(store)
         self._started = self._reported = _now()
 
@@ -98,7 +98,7 @@ class BulkOperation:
             return
         except Exception as error:
             self._first = self._first or error
-            await self._ended()
+            await self._listener.end()
             raise BulkError(self.report(), self._first) from error
 
     def fail(self, path: str, dest: str, error: StoreError) -> None:
@@ -177,7 +177,7 @@ class BulkOperation:
         Raises ``BulkError`` if an item failed and the operation stopped.
         """
         self._tell(last=True)
-        await self._ended()
+        await self._listener.end()
         report = self.report()
         if self._first is not None and self._stops:
             raise BulkError(report, self._first) from self._first
@@ -194,7 +194,7 @@ class BulkOperation:
         return self._first is not None
 
     def _tell(self, *, last: bool = False) -> None:
-        if self._on_progress is None:
+        if not self._listener.listens:
             return
         now = _now()
         if not last and now - self._reported < _PROGRESS_INTERVAL:
@@ -202,22 +202,11 @@ class BulkOperation:
         self._reported = now
         done = self.done + self.directories + self.skipped + self._failed
         progress = BulkProgress(self.name, done, self.total, self._failed, now - self._started)
-        try:
-            self._on_progress(progress)
-        except Exception as error:  # a broken pipe must not leave half of the files
-            self._stop(error)
+        self._listener(progress)
 
-    async def _ended(self) -> None:
-        """Wait until the last call of ``on_progress`` has ended."""
-        if self._told is not None:
-            try:
-                await self._told.end()
-            except Exception as error:
-                self._stop(error)
 
-    def _stop(self, error: Exception) -> None:
-        self._on_progress = None
-        log.warning("progress reporting stopped: %s", Redacted(error))
+def _note_failure(error: Exception) -> None:
+    log.warning("progress reporting stopped: %s", Redacted(error))
 
 
 class _Stopped(Exception):  # noqa: N818 - never leaves this module

@@ -116,6 +116,48 @@ class Apart(Generic[T]):
 
 def apart(function: Callable[[T], object] | None) -> OnLoop[T] | Apart[T] | None:
     """Return ``function`` as it is called beside a lease; ``None`` for none."""
-    if function is None or isinstance(function, OnLoop):
+    if function is None or isinstance(function, OnLoop | Apart):
         return function
     return Apart(function)
+
+
+class Listener(Generic[T]):
+    """A function of the user's that is told of progress until it fails.
+
+    Args:
+        function: see ``apart``; ``None`` is told nothing.
+        failed: takes its first exception; what is reported on goes on.
+    """
+
+    def __init__(
+        self, function: Callable[[T], object] | None, failed: Callable[[Exception], object]
+    ) -> None:
+        self._function = apart(function)
+        self._failed = failed
+        self.listens = function is not None
+
+    def __call__(self, value: T) -> None:
+        """Tell the function, if it still listens."""
+        if self._function is None or not self.listens:
+            return
+        try:
+            self._function(value)
+        except Exception as error:
+            self._stop(error)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a call has not ended."""
+        return self._function is not None and self._function.is_busy
+
+    async def end(self) -> None:
+        """Wait until the last call has ended."""
+        if self._function is not None:
+            try:
+                await self._function.end()
+            except Exception as error:
+                self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        self.listens = False
+        self._failed(error)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from asynccommit.runtime.apart import Apart, OnLoop, apart
+from asynccommit.runtime.apart import PATIENCE, Apart, Listener, OnLoop, apart
 
 NAME = ContextVar("NAME", default="")
 
@@ -110,3 +110,34 @@ async def test_functions_of_this_package_are_called_directly() -> None:
     await told.end()
     assert threads == [threading.get_ident()]
     assert apart(None) is None
+
+
+async def test_a_listener_that_fails_is_told_nothing_more() -> None:
+    """Its first exception, at a call or at the end, is passed on and ends nothing else."""
+    for patience in (PATIENCE, 0.0):
+        begun, heard, failures = threading.Event(), list[int](), list[Exception]()
+
+        def fail(value: int, heard: list[int] = heard, begun: threading.Event = begun) -> None:
+            heard.append(value)
+            assert begun.wait(30)
+            raise ValueError(value)
+
+        listener = Listener[int](Apart(fail, patience), failures.append)
+        if patience:
+            begun.set()
+        listener(1)
+        begun.set()
+        await listener.end()
+        listener(2)
+
+        assert (heard, [str(each) for each in failures]) == ([1], ["1"])
+        assert not listener.listens
+
+
+async def test_a_listener_of_nothing_does_not_listen() -> None:
+    """Who tells need not know whether anybody wants to hear."""
+    listener = Listener[int](None, lambda error: pytest.fail(str(error)))
+    listener(1)
+    await listener.end()
+
+    assert (listener.listens, listener.is_busy) == (False, False)
