@@ -122,10 +122,10 @@ def apart(function: Callable[[T], object] | None) -> OnLoop[T] | Apart[T] | None
 
 
 class Listener(Generic[T]):
-    """A function of the user's that is told of progress until it fails.
+    """A function of the user's that hears of progress until it fails.
 
     Args:
-        function: see ``apart``; ``None`` is told nothing.
+        function: see ``apart``; ``None`` for none.
         failed: takes its first exception; what is reported on goes on.
     """
 
@@ -137,7 +137,7 @@ class Listener(Generic[T]):
         self.listens = function is not None
 
     def __call__(self, value: T) -> None:
-        """Tell the function, if it still listens."""
+        """Call the function with ``value``, if it still listens."""
         if self._function is None or not self.listens:
             return
         try:

@@ -135,7 +135,7 @@ async def test_a_listener_that_fails_is_told_nothing_more() -> None:
 
 
 async def test_a_listener_of_nothing_does_not_listen() -> None:
-    """Who tells need not know whether anybody wants to hear."""
+    """A commit without a callback tells nobody."""
     listener = Listener[int](None, lambda error: pytest.fail(str(error)))
     listener(1)
     await listener.end()
