@@ -456,16 +456,16 @@ def _part_target(
 ) -> AdlsTarget:
     """Return the target of a request in a batch.
 
-    Azure's SDKs leave the account out of its path.
+    Azure's SDKs leave the account out of its path, also where that of the batch has it.
     """
     first = request.target.split(b"?")[0].split(b"/")[1].decode("latin-1")
-    if first in accounts:
-        return read_target(request, accounts)
+    if first in accounts or request.headers["host"].partition(".")[0] in accounts:
+        return read_target(request, accounts)._replace(endpoint="blob")
     whole = ServerRequest()
     whole.headers = request.headers
     whole.target = b"/" + outer.account.encode() + request.target
     raw = request.target.decode("latin-1").partition("?")[0]
-    return read_target(whole, accounts)._replace(raw_path=raw, blob_host=True)
+    return read_target(whole, accounts)._replace(raw_path=raw, endpoint="blob")
 
 
 def _container_lines(account: AdlsAccount, found: Filesystem) -> str:

@@ -1,8 +1,8 @@
 """Parse a request to ADLS Gen2: account, path, operation, API.
 
-The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML). The real ones
-differ by host name. On one port they are distinguished by features that only one of them has; if
-there is none, by the client's User-Agent; otherwise it is ``dfs``.
+The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML), which differ by
+host name. Where the host names neither, parameters and headers that only one of them has tell them
+apart; if there is none, the client's User-Agent; otherwise it is ``dfs``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from asynccommit.testing.models.adls.refusals import refusal
 
 Query = Mapping[str, str]
 
+_ENDPOINTS = ("blob", "dfs")
+# Parameters that only the dfs endpoint has (Microsoft's pages "Path" and "Filesystem").
+_DFS_PARAMETERS = frozenset(
+    ("action", "continuation", "directory", "mode", "paginated", "position", "recursive", "resource")
+)
 _BLOB_HEADERS = ("x-ms-blob-type", "x-ms-delete-snapshots", "x-ms-copy-source")
 _BLOB_AGENTS = ("storage-blob", "storage.blobs")
 # The SDKs for Data Lake read paths and their properties from the blob endpoint.
@@ -25,14 +30,17 @@ _LAKE_AGENTS = ("storage-dfs", "datalake")
 
 
 class AdlsTarget(NamedTuple):
-    """The target of a URL: ``path`` is decoded, without a slash at either end."""
+    """The target of a URL: ``path`` is decoded, without a slash at either end.
+
+    ``endpoint`` is that of the host name, ``blob`` or ``dfs``; empty if it names neither.
+    """
 
     account: str
     filesystem: str
     path: str
     query: Query
     raw_path: str
-    blob_host: bool = False
+    endpoint: str = ""
 
 
 class AdlsCall:
@@ -84,9 +92,13 @@ def read_target(request: ServerRequest, accounts: Container[str]) -> AdlsTarget:
         raw = _without_host(raw)
     label, _, service = request.headers.get("host", "").partition(".")
     if label in accounts:
-        filesystem, path = _split(raw[1:])
+        endpoint = service.partition(".")[0]
         return AdlsTarget(
-            label, filesystem, path, parse_query(query), raw, service.startswith("blob.")
+            label,
+            *_split(raw[1:]),
+            parse_query(query),
+            raw,
+            endpoint if endpoint in _ENDPOINTS else "",
         )
     account, _, rest = raw[1:].partition("/")
     if account not in accounts:
@@ -136,9 +148,11 @@ def parse_query(text: str) -> Query:
 
 def _is_blob(call: AdlsCall) -> bool:
     query, headers = call.query, call.headers
-    if call.target.blob_host or "restype" in query or "comp" in query:
+    if call.target.endpoint:
+        return call.target.endpoint == "blob"
+    if "restype" in query or "comp" in query:
         return True
-    if "resource" in query or "action" in query or "x-ms-rename-source" in headers:
+    if "x-ms-rename-source" in headers or not _DFS_PARAMETERS.isdisjoint(query):
         return False
     if any(_ in headers for _ in _BLOB_HEADERS):
         return True

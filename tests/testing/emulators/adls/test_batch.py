@@ -79,3 +79,18 @@ async def test_batch_that_is_none(wire: WireClient) -> None:
     for answer in (unnamed, unended, empty):
         assert answer.brief == (400, "InvalidInput")
     assert many.brief == (400, "ExceedsMaxBatchRequestCount")
+
+
+async def test_batch_to_a_host_that_names_the_account(wire: WireClient) -> None:
+    """The paths of its requests have no account either, and each is done."""
+    await wire.make("f")
+    host = {"Host": f"{wire.emulator.account}.blob.core.windows.net"}
+    part = "DELETE /data/f HTTP/1.1\r\nAuthorization: Bearer T"
+    body = f"--b\r\nContent-Type: application/http\r\n\r\n{part}\r\n\r\n--b--\r\n".encode()
+    headers = {**host, "Content-Type": TYPE["content_type"]}
+
+    answer = await wire.send("POST", "/data", BATCH, body=body, headers=headers)
+
+    assert answer.status == 202
+    assert b"HTTP/1.1 202" in answer.body
+    assert (await wire.head("f")).status == 404

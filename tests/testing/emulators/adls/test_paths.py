@@ -642,3 +642,35 @@ async def test_kinds_of_blobs_that_are_unknown_are_refused(wire: WireClient) -> 
     assert page.brief == (400, "InvalidQueryParameterValue")
     assert (directory.status, block.brief) == (201, (409, "InvalidBlobType"))
     assert (await wire.ask("PUT", "b", "resource=file&blobtype=blockblob")).status == 201
+
+
+NODE = {"user_agent": "azsdk-js-azure-storage-blob/12.32.0 core-rest-pipeline/1.24.0 Node/20.20.2"}
+
+
+@pytest.mark.parametrize("query", ["recursive=true", "recursive=true&paginated=false"])
+async def test_tree_is_deleted_by_a_client_that_says_blob(wire: WireClient, query: str) -> None:
+    """A parameter of the dfs endpoint decides, not an agent, as that of Azure's SDK for Node."""
+    await wire.make("d/e/f", b"x")
+
+    answer = await wire.ask("DELETE", "d", query, more=NODE)
+
+    assert answer.status == 200
+    assert await wire.names() == []
+
+
+async def test_missing_file_has_the_dfs_code_for_a_client_that_says_blob(wire: WireClient) -> None:
+    """Azure's SDK for Node looks for it in ``deleteIfExists``."""
+    answer = await wire.ask("DELETE", "f", "paginated=false", more=NODE)
+
+    assert answer.brief == (404, "PathNotFound")
+
+
+async def test_dfs_host_is_the_dfs_endpoint_for_every_client(wire: WireClient) -> None:
+    """Neither the agent nor a header of the blob endpoint changes it."""
+    host = {"Host": f"{wire.emulator.account}.dfs.core.windows.net"}
+    said = {"User-Agent": NODE["user_agent"], "x-ms-delete-snapshots": "include"}
+
+    plain = await wire.send("HEAD", "/data/f", headers={**host, **said})
+    deleted = await wire.send("DELETE", "/data/f", headers={**host, **said})
+
+    assert plain.brief == deleted.brief == (404, "PathNotFound")
