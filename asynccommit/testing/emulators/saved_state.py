@@ -23,7 +23,7 @@ from typing import IO, Any
 from asynccommit.errors import OptionError
 from asynccommit.version import __version__
 
-_FORMAT = 1
+_FORMAT = 2
 _LONGEST_HEAD = 4096
 _CLASSES = ("asynccommit.testing.models.", "asynccommit.testing.emulators.adls.blocks")
 _HERE = __name__

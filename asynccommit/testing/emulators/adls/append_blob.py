@@ -32,7 +32,7 @@ class AppendBlobs:
         account, where = self._accounts[call.account], (call.filesystem, call.path)
         if "x-ms-copy-source" in call.headers:
             data, md5 = (
-                self._copied(call),
+                self.copied(call),
                 sent.content_md5(call.headers, "x-ms-source-content-md5"),
             )
         else:
@@ -49,8 +49,8 @@ class AppendBlobs:
             lines += f"Content-MD5: {sent.encoded_md5(md5)}\r\n"
         return self._wire.answer(call, 201, lines)
 
-    def _copied(self, call: AdlsCall) -> bytes:
-        """Return the range of the source."""
+    def copied(self, call: AdlsCall) -> bytes:
+        """Return the range of another blob that a request names."""
         if call.body:
             raise refusal("InvalidHeaderValue")
         _, data = self._source(call)

@@ -50,6 +50,7 @@ from asynccommit.testing.models.adls.account import (
     Refusal,
 )
 from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher
+from asynccommit.testing.models.adls.leases import check_held
 from asynccommit.testing.models.adls.nodes import AppendBlob
 from asynccommit.testing.models.adls.refusals import refusal
 
@@ -219,14 +220,17 @@ class Blob:
 
     def list(self, call: AdlsCall) -> bytes:
         """Return a page of blobs; with a delimiter, those of one directory."""
-        body = blobs_xml(self._accounts[call.account], call, self._wire.scheme)
+        account = self._accounts[call.account]
+        home = account.head_filesystem(call.filesystem)
+        uncommitted = self._blocks.uncommitted(home, account.now())
+        body = blobs_xml(account, call, self._wire.scheme, uncommitted)
         return self._wire.answer(call, 200, _XML, body)
 
     def put(self, call: AdlsCall) -> bytes:
         """Write a whole blob, create one to append to, or copy one."""
-        if "x-ms-copy-source" in call.headers:
-            return self._copy(call)
         kind = call.headers.get("x-ms-blob-type", "").lower()
+        if "x-ms-copy-source" in call.headers:
+            return self._copy(call) if not kind else self._put_from(call, kind)
         if kind not in ("blockblob", "appendblob"):
             raise refusal("InvalidHeaderValue" if kind else "MissingRequiredHeader")
         data, md5 = call.body, sent.content_md5(call.headers)
@@ -302,32 +306,65 @@ class Blob:
         self._copies[call.account, call.filesystem, call.path] = (node.etag, told)
         return self._wire.answer(call, 202, identity(node) + lines)
 
+    def _put_from(self, call: AdlsCall, kind: str) -> bytes:
+        """Write a block blob from another, as Microsoft's page "Put Blob From URL" says.
+
+        The properties of the source are those of the copy, unless the request says otherwise; its
+        metadata are so if the request has none.
+        """
+        if kind != "blockblob" or call.body:
+            raise refusal("InvalidHeaderValue")
+        source, data = self._source(call)
+        digest = hashlib.md5(data, usedforsecurity=False).digest()
+        for name in ("x-ms-source-content-md5", "content-md5"):
+            if sent.content_md5(call.headers, name) not in (None, digest):
+                raise refusal("Md5Mismatch")
+        given = _attributes(call, self._accounts[call.account].now()) or Attributes()
+        if given.properties is None:
+            given = given._replace(properties=dict(source.properties))
+        if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() != "false":
+            given = given._replace(headers={**source.headers, **(given.headers or {})})
+        node = self._write(call, data, _with_md5(given, data))
+        told = f"{identity(node)}Content-MD5: {sent.encoded_md5(digest)}\r\n"
+        return self._wire.answer(call, 201, told + _ENCRYPTED)
+
     def put_block(self, call: AdlsCall) -> bytes:
-        """Stage a block for a later block list."""
-        self._accounts[call.account].head_filesystem(call.filesystem)
-        self._check_block_blob(call)
-        self._blocks.stage(call, call.query.get("blockid", ""), call.body)
+        """Stage a block for a later block list, from the body or from another blob."""
+        account = self._accounts[call.account]
+        home = account.head_filesystem(call.filesystem)
+        node = self._block_blob(call)
+        lease = None if node is None else node.lease
+        check_held(lease, sent.conditions(call.headers).lease, account.now())
+        copied = "x-ms-copy-source" in call.headers
+        data = self._append_blobs.copied(call) if copied else call.body
+        self._blocks.stage(call, home, call.query.get("blockid", ""), data, account.now())
         return self._wire.answer(call, 201, _ENCRYPTED)
 
     def put_blocks(self, call: AdlsCall) -> bytes:
         """Write a blob from a block list."""
         names = read_block_list(call.body)
-        self._check_block_blob(call)
-        parts = self._blocks.take(call, names, self._committed(call))
-        attributes = _attributes(call, self._accounts[call.account].now())
+        account = self._accounts[call.account]
+        home = account.head_filesystem(call.filesystem)
+        node = self._block_blob(call)
+        old = ("", b"") if node is None else (node.etag, node.read())
+        parts = self._blocks.take(call, home, names, old, account.now())
+        attributes = _attributes(call, account.now())
         data = b"".join(data for _, data in parts)
         node = self._write(call, data, attributes)
         self._blocks.commit(call, node.etag, parts)
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
-    def _check_block_blob(self, call: AdlsCall) -> None:
-        """Check that a path is no append blob; there may be nothing at it."""
+    def _block_blob(self, call: AdlsCall) -> Node | None:
+        """Return the block blob at a path, or ``None``; an append blob is refused."""
         try:
-            node = self._accounts[call.account].head(call.filesystem, call.path)
-        except Refusal:
-            return
+            node = self._blob(call)
+        except Refusal as error:
+            if error.code != "PathNotFound":
+                raise
+            return None
         if node.append_blob is not None:
             raise refusal("InvalidBlobType")
+        return node
 
     def _blob(self, call: AdlsCall) -> Node:
         """Return what is at a path.
@@ -339,23 +376,18 @@ class Blob:
             raise refusal("PathNotFound")
         return node
 
-    def _committed(self, call: AdlsCall) -> bytes | None:
-        """Return the present content, for the blocks that stay.
+    def blocks(self, call: AdlsCall) -> bytes:
+        """Return the blocks of a blob, committed or not.
 
-        ``None`` if absent.
+        Only a committed blob has an etag, and only without any blocks is it not found.
         """
         account = self._accounts[call.account]
-        try:
-            return account.read(call.filesystem, call.path)[1]
-        except Refusal:
-            return None
-
-    def blocks(self, call: AdlsCall) -> bytes:
-        """Return the blocks of a blob, committed or not."""
-        node = self._blob(call)
-        self._check_block_blob(call)
-        body = block_list(*self._blocks.known(call, node.etag))
-        return self._wire.answer(call, 200, identity(node) + _XML, body)
+        home = account.head_filesystem(call.filesystem)
+        node = self._block_blob(call)
+        known = self._blocks.known(call, home, node.etag if node else "", account.now())
+        lines = f"{identity(node)}x-ms-blob-content-length: {node.size}\r\n" if node else ""
+        body = block_list(call.query.get("blocklisttype", "").lower(), *known)
+        return self._wire.answer(call, 200, lines + _XML, body)
 
     def head(self, call: AdlsCall) -> bytes:
         """Return a blob's properties, with its copy source until it is rewritten."""

@@ -1,8 +1,8 @@
 """Parse a request to ADLS Gen2: account, path, operation, API.
 
-The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML), which differ by
-host name. Where the host names neither, parameters and headers that only one of them has tell them
-apart; if there is none, the client's User-Agent; otherwise it is ``dfs``.
+The service has two endpoints over the same files, ``dfs`` (JSON) and ``blob`` (XML), which differ
+by host name. Where the host names neither, parameters and headers that only one of them has tell
+them apart; if there is none, the client's User-Agent; otherwise it is ``dfs``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ Query = Mapping[str, str]
 _ENDPOINTS = ("blob", "dfs")
 # Parameters that only the dfs endpoint has (Microsoft's pages "Path" and "Filesystem").
 _DFS_PARAMETERS = frozenset(
-    ("action", "continuation", "directory", "mode", "paginated", "position", "recursive", "resource")
+    (
+        "action",
+        "continuation",
+        "directory",
+        "mode",
+        "paginated",
+        "position",
+        "recursive",
+        "resource",
+    )
 )
 _BLOB_HEADERS = ("x-ms-blob-type", "x-ms-delete-snapshots", "x-ms-copy-source")
 _BLOB_AGENTS = ("storage-blob", "storage.blobs")

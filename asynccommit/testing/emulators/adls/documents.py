@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.auth import Keyring, delegation_key
 from asynccommit.testing.emulators.adls.call import AdlsCall
+from asynccommit.testing.emulators.adls.list import tags_xml
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
     filesystem_identity,
@@ -44,11 +45,7 @@ class Documents:
     def get_tags(self, call: AdlsCall) -> bytes:
         """Return the tags of a blob."""
         node = self._tagged(call)
-        shown = "".join(
-            f"<Tag><Key>{xml_text(name)}</Key><Value>{xml_text(value)}</Value></Tag>"
-            for name, value in node.tags.items()
-        )
-        body = f"{_HEAD}<Tags><TagSet>{shown}</TagSet></Tags>".encode()
+        body = f"{_HEAD}{tags_xml(node.tags)}".encode()
         return self._wire.answer(call, 200, _XML, body)
 
     def set_tags(self, call: AdlsCall) -> bytes:

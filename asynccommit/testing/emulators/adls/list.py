@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, number
 from asynccommit.testing.emulators.adls.wire import http_date, xml_text
 from asynccommit.testing.models.adls.account import AdlsAccount, Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.listing import (
+    encode_token,
+    listing_place,
+    listing_subject,
+)
 from asynccommit.testing.models.adls.refusals import refusal
+
+_Entries = tuple[list[tuple[str, Node]], str | None]
 
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 _HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>'
@@ -65,8 +72,13 @@ def _results(
     ).encode()
 
 
-def blobs_xml(account: AdlsAccount, call: AdlsCall, scheme: str) -> bytes:
-    """Return a page of the blobs with the given prefix."""
+def blobs_xml(
+    account: AdlsAccount, call: AdlsCall, scheme: str, uncommitted: Mapping[str, float]
+) -> bytes:
+    """Return a page of the blobs with the given prefix.
+
+    ``uncommitted`` are the blobs that have blocks and no list, and the times of those.
+    """
     query = call.query
     delimiter = query.get("delimiter", "")
     if delimiter not in ("", "/"):
@@ -74,9 +86,11 @@ def blobs_xml(account: AdlsAccount, call: AdlsCall, scheme: str) -> bytes:
     prefix = query.get("prefix", "")
     directory, _, start = prefix.rpartition("/")
     entries, token = _page(account, call, directory, recursive=not delimiter)
-    with_metadata = "metadata" in query.get("include", "").split(",")
+    included = query.get("include", "").lower().split(",")
+    if uncommitted and "uncommittedblobs" in included:
+        entries, token = _with_uncommitted(call, (entries, token), directory, uncommitted)
     shown = "".join(
-        _entry(account, name, node, delimiter, with_metadata)
+        _entry(account, name, node, delimiter, included)
         for name, node in entries
         if name.startswith(prefix) or not start
     )
@@ -84,9 +98,7 @@ def blobs_xml(account: AdlsAccount, call: AdlsCall, scheme: str) -> bytes:
     return _results(call, scheme, attributes, f"<Blobs>{shown}</Blobs>", token)
 
 
-def _page(
-    account: AdlsAccount, call: AdlsCall, directory: str, *, recursive: bool
-) -> tuple[list[tuple[str, Node]], str | None]:
+def _page(account: AdlsAccount, call: AdlsCall, directory: str, *, recursive: bool) -> _Entries:
     """Return a page of a directory; empty if it is missing or a file."""
     try:
         return account.list(
@@ -103,6 +115,40 @@ def _page(
         return [], None
 
 
+def _with_uncommitted(
+    call: AdlsCall, page: _Entries, directory: str, uncommitted: Mapping[str, float]
+) -> _Entries:
+    """Add to a page the uncommitted blobs between its beginning and its end.
+
+    Their properties other than the length, which is 0, are inferred.
+    """
+    entries, token = page
+    recursive = not call.query.get("delimiter")
+    base = f"{directory}/" if directory else ""
+    marker = call.query.get("marker", "")
+    after = listing_place(marker) if marker else []
+    merged = dict(entries)
+    for path, modified in uncommitted.items():
+        names = path.removeprefix(base).split("/")
+        if not path.startswith(base) or names <= after:
+            continue
+        if token and names > listing_place(token):
+            continue
+        blob = Node(None, 0, modified)
+        if recursive or len(names) == 1:
+            merged.setdefault(path, blob)
+        elif base + names[0] not in merged:
+            merged[base + names[0]] = parent = Node({names[1]: blob}, 0, modified)
+            parent.more().virtual = True
+    ordered = sorted(merged.items(), key=lambda entry: entry[0].split("/"))
+    most = number(call.query, "maxresults") or len(ordered)
+    if len(ordered) > most:
+        del ordered[most:]
+        last = ordered[-1][0].removeprefix(base)
+        token = encode_token(listing_subject(directory.strip("/"), recursive), last)
+    return ordered, token
+
+
 def _start(call: AdlsCall, directory: str) -> str | None:
     """Return where a listing begins, as a path in ``directory``."""
     start = call.query.get("startfrom", "")
@@ -112,16 +158,18 @@ def _start(call: AdlsCall, directory: str) -> str | None:
     return None if start < base else "\U0010ffff"
 
 
-def _entry(account: AdlsAccount, name: str, node: Node, delimiter: str, with_metadata: bool) -> str:
+def _entry(
+    account: AdlsAccount, name: str, node: Node, delimiter: str, included: Container[str]
+) -> str:
     """Return a path in a listing.
 
     In a flat account a directory is a prefix of names, and a blob only if it was made as one.
     """
     if not node.is_dir or (account.hns and not delimiter):
-        return _blob(account, name, node, with_metadata)
+        return _blob(account, name, node, included)
     if account.hns:
         return _prefix(name)
-    marker = "" if node.virtual else _blob(account, name, node, with_metadata)
+    marker = "" if node.virtual else _blob(account, name, node, included)
     return marker + (_prefix(name) if delimiter and node.children else "")
 
 
@@ -129,7 +177,7 @@ def _prefix(name: str) -> str:
     return f"<BlobPrefix><Name>{xml_text(name)}/</Name></BlobPrefix>"
 
 
-def _blob(account: AdlsAccount, name: str, node: Node, with_metadata: bool) -> str:
+def _blob(account: AdlsAccount, name: str, node: Node, included: Container[str]) -> str:
     kind = "directory" if node.is_dir else "file"
     content = node.headers.get("content-type", "application/octet-stream")
     state = account.lease_state(node)
@@ -144,8 +192,18 @@ def _blob(account: AdlsAccount, name: str, node: Node, with_metadata: bool) -> s
         f"{_blob_type(node)}"
         f"<LeaseStatus>{locked}</LeaseStatus><LeaseState>{state}</LeaseState>"
         f"<ServerEncrypted>true</ServerEncrypted></Properties>"
-        f"{_metadata(own) if with_metadata else ''}</Blob>"
+        f"{_metadata(own) if 'metadata' in included else ''}"
+        f"{tags_xml(node.tags) if node.tags and 'tags' in included else ''}</Blob>"
     )
+
+
+def tags_xml(tags: Mapping[str, str]) -> str:
+    """Return tags as an element."""
+    shown = "".join(
+        f"<Tag><Key>{xml_text(name)}</Key><Value>{xml_text(value)}</Value></Tag>"
+        for name, value in tags.items()
+    )
+    return f"<Tags><TagSet>{shown}</TagSet></Tags>"
 
 
 def _blob_type(node: Node) -> str:

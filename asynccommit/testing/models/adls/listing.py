@@ -47,6 +47,12 @@ def decode_token(subject: str, token: str) -> str:
     return place
 
 
+def listing_place(token: str) -> list[str]:
+    """Return the names of the place after which a valid token continues."""
+    place = base64.b64decode(token).decode("utf-8", "surrogatepass").partition("\n")[2]
+    return place.split("/")
+
+
 def list_page(
     directory: Node, path: str, recursive: bool, limit: int, token: str | None, empty: bool
 ) -> AdlsPage:
@@ -60,7 +66,7 @@ def list_page(
         token: token of the previous page.
         empty: the first page has only a token.
     """
-    subject = _subject(path, recursive)
+    subject = listing_subject(path, recursive)
     if token is None and empty:
         return AdlsPage([], encode_token(subject, _START))
     place = decode_token(subject, token) if token else ""
@@ -83,10 +89,11 @@ def list_page_from(directory: Node, path: str, recursive: bool, limit: int, star
     first = start.split("/") if recursive else start.split("/")[:1]
     below = _below(directory, base, []) if recursive else iter(_children(directory, base, "", -1))
     rest = dropwhile(lambda entry: entry[0][len(base) :].split("/") < first, below)
-    return _cut(list(islice(rest, limit + 1)), limit, _subject(path, recursive), base)
+    return _cut(list(islice(rest, limit + 1)), limit, listing_subject(path, recursive), base)
 
 
-def _subject(path: str, recursive: bool) -> str:
+def listing_subject(path: str, recursive: bool) -> str:
+    """Return what the tokens of a listing are for."""
     place = binascii.crc32(path.encode("utf-8", "replace"))
     return f"{'all' if recursive else 'list'} {place:x}"
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
+from azure.storage.blob.aio import BlobServiceClient
 
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from tests.testing.emulators.adls.client import Answer, WireClient
@@ -257,6 +258,61 @@ async def test_copy_takes_content_and_metadata(wire: WireClient) -> None:
     assert answer.headers["x-ms-copy-status"] == "success"
     assert told.headers["x-ms-meta-k"] == "v"
     assert (await wire.ask("GET", "b")).body == b"more"
+
+
+async def test_put_from_a_url_makes_a_blob_of_another(wire: WireClient) -> None:
+    """It is answered as a write, with 201, and takes what the request does not give."""
+    own = {"x_ms_meta_k": "v", "x_ms_blob_content_type": "text/csv", **BLOB}
+    await wire.ask("PUT", "a", body=b"data", more=own)
+    source = {"x_ms_copy_source": f"{wire.emulator.url}/data/a", **BLOB}
+
+    answer = await wire.ask("PUT", "b", more=source)
+    given = await wire.ask("PUT", "c", x_ms_meta_l="w", more=source)
+
+    told = await wire.ask("HEAD", "b", more=AGENT)
+    assert (answer.status, given.status) == (201, 201)
+    assert "x-ms-copy-id" not in answer.headers
+    assert "x-ms-copy-status" not in told.headers
+    assert answer.headers["content-md5"] == base64.b64encode(hashlib.md5(b"data").digest()).decode()
+    assert (told.headers["x-ms-meta-k"], told.headers["content-type"]) == ("v", "text/csv")
+    assert (await wire.ask("GET", "b")).body == b"data"
+    assert "x-ms-meta-k" not in (await wire.ask("HEAD", "c", more=AGENT)).headers
+
+
+@pytest.mark.parametrize(
+    "headers, body, expected",
+    [
+        ({"x_ms_source_content_md5": base64.b64encode(b"0" * 16).decode()}, b"", "Md5Mismatch"),
+        ({"x_ms_blob_type": "AppendBlob"}, b"", "InvalidHeaderValue"),
+        ({}, b"x", "InvalidHeaderValue"),
+    ],
+)
+async def test_puts_from_a_url_that_are_refused(
+    wire: WireClient, headers: dict[str, str], body: bytes, expected: str
+) -> None:
+    """Another content than promised, another type, or a body of its own."""
+    await wire.make("a", b"data")
+    source = {"x_ms_copy_source": f"{wire.emulator.url}/data/a", **BLOB, **headers}
+
+    answer = await wire.ask("PUT", "b", body=body, more=source)
+
+    assert answer.brief == (400, expected)
+    assert (await wire.head("b")).status == 404
+
+
+async def test_sdk_uploads_from_a_url(adls_emulator: AdlsEmulator) -> None:
+    """Azure's SDK for Python takes nothing but 201 for it."""
+    adls_emulator.model.create_filesystem("data")
+    async with BlobServiceClient.from_connection_string(
+        adls_emulator.connection_string, retry_total=0
+    ) as service:
+        source = service.get_blob_client("data", "a")
+        await source.upload_blob(b"data")
+        copy = service.get_blob_client("data", "b")
+        await copy.upload_blob_from_url(source.url)
+        content = await (await copy.download_blob()).readall()
+
+    assert content == b"data"
 
 
 @pytest.mark.parametrize(
