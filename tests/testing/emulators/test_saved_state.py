@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for content, text in (
         (whole[:-1] + b"?", "is damaged"),
         (b"hello", "is not a state"),
-        (whole.replace(b'"format": 1', b'"format": 9'), "format 9"),
+        (whole.replace(b'"format": 2', b'"format": 9'), "format 9"),
         (whole.replace(b'"adls"', b'"gcs"'), "the state of gcs"),
     ):
         folder.file.write_bytes(content)
@@ -108,7 +108,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_only_models_are_read_back(tmp_path: Path, value: object) -> None:
     """A state that names a function or a class of anything else is refused."""
     content = pickle.dumps(value)
-    head = {"format": 1, "kind": "adls", "sha256": sha256(content).hexdigest()}
+    head = {"format": 2, "kind": "adls", "sha256": sha256(content).hexdigest()}
     folder = StateFolder(tmp_path, "adls")
     folder.file.write_bytes(json.dumps(head).encode() + b"\n" + content)
 

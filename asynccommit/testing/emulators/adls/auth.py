@@ -182,7 +182,7 @@ def _check_sas(call: AdlsCall, op: str, key: str, now: float) -> None:
     if not any(_signed(key, text, query["sig"]) for text in texts):
         detail = "Signature did not match."
         raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, detail)
-    allowed = _PERMISSIONS.get(op, "")
+    allowed = "f" if query.get("comp") == "blobs" else _PERMISSIONS.get(op, "")
     if allowed and "sp" in query and not set(allowed) & set(query["sp"]):
         raise Refusal(403, "AuthorizationPermissionMismatch", _MISMATCH)
 

@@ -34,6 +34,7 @@ from asynccommit.testing.emulators.adls.paths import (
     status_lines,
 )
 from asynccommit.testing.emulators.adls.query import answer_query
+from asynccommit.testing.emulators.adls.tags import tagged_blobs_xml
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
     filesystem_identity,
@@ -81,6 +82,7 @@ class Blob:
         self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
         self._service: Table = {
             ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),
+            ("GET", "blobs"): AdlsRoute("list", self.find),
             ("GET", "properties"): AdlsRoute("list_filesystems", self.account),
             ("HEAD", "properties"): AdlsRoute("list_filesystems", self.account),
             ("POST", "batch"): AdlsRoute("batch", self.batch),
@@ -102,6 +104,7 @@ class Blob:
             ("PUT", "acl"): AdlsRoute("filesystem", self._documents.set_policies),
             ("DELETE", ""): AdlsRoute("filesystem", self.delete_container),
             ("GET", "list"): AdlsRoute("list", self.list),
+            ("GET", "blobs"): AdlsRoute("list", self.find),
             ("POST", "batch"): AdlsRoute("batch", self.batch),
         }
 
@@ -224,6 +227,11 @@ class Blob:
         home = account.head_filesystem(call.filesystem)
         uncommitted = self._blocks.uncommitted(home, account.now())
         body = blobs_xml(account, call, self._wire.scheme, uncommitted)
+        return self._wire.answer(call, 200, _XML, body)
+
+    def find(self, call: AdlsCall) -> bytes:
+        """Return a page of the blobs whose tags an expression selects."""
+        body = tagged_blobs_xml(self._accounts[call.account], call, self._wire.scheme)
         return self._wire.answer(call, 200, _XML, body)
 
     def put(self, call: AdlsCall) -> bytes:

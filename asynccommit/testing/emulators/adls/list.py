@@ -31,7 +31,7 @@ def containers_xml(
     """Return a page of containers."""
     with_metadata = "metadata" in call.query.get("include", "").split(",")
     shown = "".join(_container(_, with_metadata) for _ in found)
-    return _results(call, scheme, "", f"<Containers>{shown}</Containers>", token)
+    return results_xml(call, scheme, "", f"<Containers>{shown}</Containers>", token)
 
 
 def _container(found: Filesystem, with_metadata: bool) -> str:
@@ -51,9 +51,10 @@ def _container(found: Filesystem, with_metadata: bool) -> str:
     )
 
 
-def _results(
+def results_xml(
     call: AdlsCall, scheme: str, attributes: str, content: str, token: str | None
 ) -> bytes:
+    """Return a page of a listing, with the parameters that it was asked with."""
     query = call.query
     asked = "".join(
         f"<{tag}>{xml_text(query[key])}</{tag}>"
@@ -95,7 +96,7 @@ def blobs_xml(
         if name.startswith(prefix) or not start
     )
     attributes = f' ContainerName="{xml_text(call.filesystem)}"'
-    return _results(call, scheme, attributes, f"<Blobs>{shown}</Blobs>", token)
+    return results_xml(call, scheme, attributes, f"<Blobs>{shown}</Blobs>", token)
 
 
 def _page(account: AdlsAccount, call: AdlsCall, directory: str, *, recursive: bool) -> _Entries:
