@@ -194,3 +194,23 @@ def test_tokens(gcs: GcsEmulatorThread) -> None:
             client.bucket("data").get_blob("a")
 
     assert set(gcs.do(lambda running: running.stats())["statuses"]) == {"200", "401"}
+
+
+def test_settings_of_a_bucket(client: Any, bucket: Any) -> None:
+    """Labels, rules of lifecycle and CORS, and a website are there for who reads it again."""
+    bucket.labels = {"team": "sales"}
+    bucket.add_lifecycle_delete_rule(age=30)
+    bucket.cors = [{"origin": ["*"], "method": ["GET"]}]
+    bucket.configure_website("index.html", "404.html")
+    bucket.patch()
+    found = client.get_bucket("data")
+    found.clear_lifecycle_rules()
+    found.labels = {}
+    found.update()
+    later = client.get_bucket("data")
+
+    assert bucket.labels == {"team": "sales"}
+    assert next(iter(bucket.lifecycle_rules))["condition"] == {"age": 30}
+    assert found.cors == [{"origin": ["*"], "method": ["GET"]}]
+    assert (list(later.lifecycle_rules), later.labels) == ([], {})
+    assert later._properties["website"]["mainPageSuffix"] == "index.html"

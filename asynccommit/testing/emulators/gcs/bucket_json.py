@@ -33,10 +33,12 @@ def show_bucket(bucket: GcsBucket, origin: str, project: int = 0) -> Json:
         "storageClass": options.storage_class,
         "timeCreated": rfc3339(bucket.created),
         "updated": rfc3339(bucket.updated),
+        **bucket.settings,
         "iamConfiguration": {
             "uniformBucketLevelAccess": {"enabled": True},
             "bucketPolicyOnly": {"enabled": True},
             "publicAccessPrevention": "inherited",
+            **bucket.settings.get("iamConfiguration", {}),
         },
         "softDeletePolicy": {"retentionDurationSeconds": str(int(options.soft_delete))},
         "hierarchicalNamespace": {"enabled": options.hns},
@@ -110,6 +112,20 @@ def read_options(given: Mapping[str, Any]) -> Json:
         key = _inner(given, "encryption").get("defaultKmsKeyName")
         found["default_kms_key_name"] = str(key or "")
     return found
+
+
+def whole_options(given: Mapping[str, Any]) -> Json:
+    """Return the fields of options in a resource that replaces another.
+
+    What it leaves out is as in a new bucket, unless the bucket keeps it for ever.
+    """
+    absent = {
+        field: False if member in ("versioning", "billing") else 0.0
+        for (member, _), field in {**_SWITCHES, **_SECONDS}.items()
+        if member not in ("hierarchicalNamespace", "softDeletePolicy")
+    }
+    plain: Json = {"default_event_based_hold": False, "default_kms_key_name": ""}
+    return {**absent, **plain, **read_options(given)}
 
 
 def make_options(given: Mapping[str, Any]) -> BucketOptions:

@@ -8,7 +8,9 @@ from asynccommit.testing.emulators.gcs.bucket_json import (
     read_options,
     show_bucket,
     show_layout,
+    whole_options,
 )
+from asynccommit.testing.emulators.gcs.bucket_settings import change_settings
 from asynccommit.testing.emulators.gcs.call import GcsCall, number
 from asynccommit.testing.emulators.gcs.fields import read_mask, select
 from asynccommit.testing.emulators.gcs.object_json import Json
@@ -47,7 +49,10 @@ class BucketRoutes:
         name = given.get("name")
         if not isinstance(name, str) or not name:
             raise refuse("required", "Required", location="name")
-        return self._shown(call, self._service.create_bucket(name, make_options(given)))
+        settings = change_settings({}, given, whole=True)
+        made = self._service.create_bucket(name, make_options(given))
+        made.settings = settings
+        return self._shown(call, made)
 
     def get(self, call: GcsCall) -> GcsResponse:
         """Return a bucket's resource."""
@@ -59,8 +64,17 @@ class BucketRoutes:
 
     def patch(self, call: GcsCall) -> GcsResponse:
         """Change a bucket."""
-        changes = read_options(call.json())
-        changed = self._service.patch_bucket(call.bucket, changes, call.conditions())
+        return self._change(call, read_options(call.json()), whole=False)
+
+    def update(self, call: GcsCall) -> GcsResponse:
+        """Replace what can be changed of a bucket."""
+        return self._change(call, whole_options(call.json()), whole=True)
+
+    def _change(self, call: GcsCall, options: Json, *, whole: bool) -> GcsResponse:
+        old = self._service.held(call.bucket).settings
+        settings = change_settings(old, call.json(), whole=whole)
+        changed = self._service.patch_bucket(call.bucket, options, call.conditions())
+        changed.settings = settings
         return self._shown(call, changed)
 
     def lock_retention(self, call: GcsCall) -> GcsResponse:

@@ -19,7 +19,7 @@ GET    b                             buckets.list               bucket    bucket
 POST   b                             buckets.insert             bucket    buckets.insert
 GET    b/*                           buckets.get                bucket    buckets.get
 PATCH  b/*                           buckets.patch              bucket    buckets.patch
-PUT    b/*                           buckets.update             bucket    buckets.patch
+PUT    b/*                           buckets.update             bucket    buckets.update
 DELETE b/*                           buckets.delete             bucket    buckets.delete
 GET    b/*/storageLayout             buckets.getStorageLayout   layout    buckets.layout
 GET    b/*/iam                       buckets.getIamPolicy       bucket    buckets.policy

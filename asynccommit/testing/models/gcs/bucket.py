@@ -118,6 +118,7 @@ class GcsBucket:
         meter: counts requests, if there are quotas.
         notifications: id -> notification configuration, as JSON.
         retention_locked: whether the retention may only grow.
+        settings: settings without effect, as JSON.
         plain: default details of an object.
     """
 
@@ -137,6 +138,7 @@ class GcsBucket:
         self.meter: Meter | None = None
         self.notifications: dict[str, Mapping[str, Any]] = {}
         self.retention_locked = False
+        self.settings: Mapping[str, Any] = {}
         self.plain = NO_DETAILS
         self.options = options
         self.configure(options)

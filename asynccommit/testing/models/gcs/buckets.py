@@ -99,6 +99,7 @@ class GcsBuckets:
         for bucket in self._buckets.values():  # of an earlier version
             vars(bucket).setdefault("notifications", {})
             vars(bucket).setdefault("retention_locked", False)
+            vars(bucket).setdefault("settings", {})
 
     def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
         """Admit a request before it is executed.

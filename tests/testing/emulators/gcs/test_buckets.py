@@ -142,3 +142,72 @@ async def test_nothing_of_a_bucket_that_is_not_there(gcs: GcsClient, path: str) 
     gcs.bucket = "none"
 
     assert (await gcs.ask("GET", path)).brief == (404, "notFound")
+
+
+SETTINGS = {
+    "labels": {"team": "sales", "cost-centre": "7"},
+    "lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},
+    "cors": [{"origin": ["*"], "method": ["GET"], "maxAgeSeconds": 60}],
+    "website": {"mainPageSuffix": "index.html", "notFoundPage": "404.html"},
+    "logging": {"logBucket": "logs", "logObjectPrefix": "data"},
+}
+
+
+async def test_settings_of_a_bucket_are_kept_and_shown(gcs: GcsClient) -> None:
+    """They are so when it is made, when it is read, and in a list."""
+    made = await _make(gcs, name="set", **SETTINGS)
+    got = (await gcs.send("GET", "/storage/v1/b/set")).json
+    listed = (await gcs.send("GET", "/storage/v1/b?project=p&prefix=set")).json["items"][0]
+
+    for shown in (made.json, got, listed):
+        assert {name: shown[name] for name in SETTINGS} == SETTINGS
+
+
+async def test_patch_merges_settings_and_update_replaces_them(gcs: GcsClient) -> None:
+    """A label that is null goes; what an update leaves out is as in a new bucket."""
+    await gcs.ask("PATCH", "", {**SETTINGS, "versioning": {"enabled": True}})
+    labels = {"team": None, "stage": "test"}
+    patched = await gcs.ask("PATCH", "", {"labels": labels, "website": None})
+    emptied = await gcs.ask("PATCH", "", {"lifecycle": {"rule": []}, "cors": []})
+    updated = await gcs.ask("PUT", "", {"labels": {"a": ""}})
+
+    assert patched.json["labels"] == {"cost-centre": "7", "stage": "test"}
+    assert "website" not in patched.json
+    assert patched.json["cors"] == SETTINGS["cors"]
+    assert not {"lifecycle", "cors"} & emptied.json.keys()
+    assert updated.json["labels"] == {"a": ""}
+    assert not {"logging", "versioning"} & updated.json.keys()
+
+
+async def test_public_access_prevention_is_kept(gcs: GcsClient) -> None:
+    """Access itself is uniform in each bucket."""
+    given = {"iamConfiguration": {"publicAccessPrevention": "enforced"}}
+    shown = (await gcs.ask("PATCH", "", given)).json["iamConfiguration"]
+
+    assert shown["publicAccessPrevention"] == "enforced"
+    assert shown["uniformBucketLevelAccess"] == {"enabled": True}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"labels": {"Team": "x"}},
+        {"labels": {"a": "x" * 64}},
+        {"labels": {"a": 5}},
+        {"labels": {f"l{number}": "" for number in range(65)}},
+        {"lifecycle": {"rule": [{"action": {"type": "Burn"}, "condition": {"age": 1}}]}},
+        {"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {}}]}},
+        {"lifecycle": {"rule": 5}},
+        {"cors": {}},
+        {"website": "index.html"},
+        {"newSetting": {"enabled": True}},
+    ],
+)
+async def test_settings_that_are_invalid_or_unknown_are_refused(
+    gcs: GcsClient, given: dict[str, Any]
+) -> None:
+    """None is taken and forgotten, and nothing of the request is done."""
+    answer = await gcs.ask("PATCH", "", {**given, "versioning": {"enabled": True}})
+
+    assert answer.brief == (400, "invalid")
+    assert (await gcs.ask("GET", "")).json["metageneration"] == "1"
