@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud.storage import transfer_manager
 
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import HARD_NAMES, answer_of, asked, names, sdk, write
@@ -299,3 +301,18 @@ def test_delete(bucket: Any) -> None:
 
     assert answer_of(caught.value) == (404, "notFound")
     assert not blob.exists()
+
+
+def test_upload_of_chunks_at_the_same_time(bucket: Any, tmp_path: Path) -> None:
+    """Google's transfer manager uploads a large file in parts, each with its checksum."""
+    data = bytes(range(256)) * (12 * 1024 * 1024 // 256)
+    (tmp_path / "file").write_bytes(data)
+    transfer_manager.upload_chunks_concurrently(
+        str(tmp_path / "file"),
+        bucket.blob("a"),
+        chunk_size=5 * 1024 * 1024,
+        worker_type=transfer_manager.THREAD,
+        max_workers=3,
+    )
+
+    assert bucket.blob("a").download_as_bytes() == data

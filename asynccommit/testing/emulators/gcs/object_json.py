@@ -239,6 +239,22 @@ def read_time(member: str, value: Any) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def read_hashes(header: str) -> dict[str, str]:
+    """Parse the checksums in ``x-goog-hash`` into metadata members."""
+    found: dict[str, str] = {}
+    for pair in header.split(","):
+        key, _, value = pair.strip().partition("=")
+        if key in ("crc32c", "md5"):
+            found["md5Hash" if key == "md5" else key] = value
+    return found
+
+
+def shown_hashes(crc32c: int, md5: bytes | None) -> str:
+    """Return checksums for the header ``x-goog-hash``; a composite object has no MD5."""
+    crc = f"crc32c={encode_crc32c(crc32c)}"
+    return crc if md5 is None else f"{crc},md5={b64(md5)}"
+
+
 def read_checksums(given: Mapping[str, Any]) -> tuple[int | None, bytes | None]:
     """Return the CRC32C and MD5 in a resource.
 

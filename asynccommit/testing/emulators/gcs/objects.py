@@ -11,16 +11,15 @@ from asynccommit.testing.emulators.gcs.fields import read_mask
 from asynccommit.testing.emulators.gcs.object_json import (
     Json,
     Retained,
-    b64,
     read_details,
     show_object,
+    shown_hashes,
     uniform_access,
     viewer,
     wrong,
 )
 from asynccommit.testing.emulators.gcs.transcoding import GUNZIPPED, decompressed
 from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, http_date, json_answer
-from asynccommit.testing.models.gcs.checksums import encode_crc32c
 from asynccommit.testing.models.gcs.model import (
     ComposeSource,
     Details,
@@ -339,14 +338,13 @@ def media_response(call: GcsCall, found: GcsObject, headers: dict[str, str]) -> 
 
 def media_headers(found: GcsObject) -> dict[str, str]:
     """Return the headers of a download."""
-    details, crc = found.details, encode_crc32c(found.crc32c)
-    md5 = found.content.md5
+    details = found.details
     headers = {
         "Content-Type": details.content_type or _TYPE,
         "ETag": found.etag,
         "X-Goog-Generation": str(found.generation),
         "X-Goog-Metageneration": str(found.metageneration),
-        "X-Goog-Hash": f"crc32c={crc}" if md5 is None else f"crc32c={crc},md5={b64(md5)}",
+        "X-Goog-Hash": shown_hashes(found.crc32c, found.content.md5),
         "X-Goog-Storage-Class": details.storage_class or "STANDARD",
         "X-Goog-Stored-Content-Encoding": details.content_encoding or "identity",
         "X-Goog-Stored-Content-Length": str(found.size),

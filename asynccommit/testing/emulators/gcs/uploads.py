@@ -20,7 +20,12 @@ from urllib.parse import quote
 from asynccommit.testing.emulators.gcs.call import GcsCall, read_object
 from asynccommit.testing.emulators.gcs.fields import read_mask
 from asynccommit.testing.emulators.gcs.multipart import boundary_of, malformed, split
-from asynccommit.testing.emulators.gcs.object_json import read_checksums, read_details, viewer
+from asynccommit.testing.emulators.gcs.object_json import (
+    read_checksums,
+    read_details,
+    read_hashes,
+    viewer,
+)
 from asynccommit.testing.emulators.gcs.wire import CANCELLED, NONE, TEXT, GcsResponse, json_answer
 from asynccommit.testing.models.gcs.model import (
     Details,
@@ -122,7 +127,7 @@ class UploadRoutes:
         return self._make(call, call.read)
 
     def _make(self, call: GcsCall, upload: PendingUpload, hashes: str = "") -> GcsResponse:
-        given = {**upload.given, **_hashes(hashes)}
+        given = {**upload.given, **read_hashes(hashes)}
         crc32c, md5 = read_checksums(given)
         details = read_details(given)
         if not details.get("content_type"):
@@ -323,16 +328,6 @@ def _name_of(call: GcsCall, given: Mapping[str, Any]) -> str:
     if not isinstance(name, str) or not name:
         raise refuse("required", "Required", location_type="parameter", location="name")
     return name
-
-
-def _hashes(header: str) -> dict[str, str]:
-    """Parse the checksums in ``x-goog-hash`` into metadata members."""
-    found: dict[str, str] = {}
-    for pair in header.split(","):
-        key, _, value = pair.strip().partition("=")
-        if key in ("crc32c", "md5"):
-            found["md5Hash" if key == "md5" else key] = value
-    return found
 
 
 def _read_chunk(header: str, size: int, announced: int | None = None) -> Chunk:

@@ -18,6 +18,7 @@ from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, rfc3
 from asynccommit.testing.emulators.gcs.xml_uploads import XmlUploads
 from asynccommit.testing.emulators.gcs.xml_wire import (
     META,
+    check_body,
     details_of,
     identity,
     preconditions,
@@ -105,6 +106,7 @@ class XmlApi:
 
     def put(self, call: GcsCall) -> GcsResponse:
         """Create an object, replacing the present one."""
+        hashes = check_body(call)
         made = self._service.insert(
             call.bucket,
             call.name,
@@ -112,7 +114,7 @@ class XmlApi:
             details=details_of(call.headers),
             preconditions=preconditions(call),
         )
-        return GcsResponse(200, identity(made))
+        return GcsResponse(200, identity(made) | hashes)
 
     def delete(self, call: GcsCall) -> GcsResponse:
         """Delete an object, or one generation."""

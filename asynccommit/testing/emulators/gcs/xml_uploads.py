@@ -14,6 +14,8 @@ from xml.sax.saxutils import escape
 from asynccommit.testing.emulators.gcs.call import GcsCall, number
 from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse
 from asynccommit.testing.emulators.gcs.xml_wire import (
+    UPLOADS_NAMESPACE,
+    check_body,
     details_of,
     identity,
     preconditions,
@@ -55,7 +57,7 @@ class XmlUploads:
         self._found[identity] = _Upload(call.bucket, call.name, details_of(call.headers), {})
         shown = f"<Bucket>{escape(call.bucket)}</Bucket><Key>{escape(call.name)}</Key>"
         shown += f"<UploadId>{identity}</UploadId>"
-        return xml_answer("InitiateMultipartUploadResult", shown)
+        return xml_answer("InitiateMultipartUploadResult", shown, namespace=UPLOADS_NAMESPACE)
 
     def put_part(self, call: GcsCall) -> GcsResponse:
         """Keep a part, in place of one with the same number."""
@@ -63,8 +65,9 @@ class XmlUploads:
         position = number(call.query, "partNumber") or 0
         if not 0 < position <= _MOST_PARTS:
             raise refuse("invalid", f"A part has a number from 1 to {_MOST_PARTS}.")
+        hashes = check_body(call)
         upload.parts[position] = call.body
-        return GcsResponse(200, {"ETag": _etag(call.body)})
+        return GcsResponse(200, {"ETag": _etag(call.body), **hashes})
 
     def complete(self, call: GcsCall) -> GcsResponse:
         """Make the object of the parts that the request lists."""
@@ -79,7 +82,8 @@ class XmlUploads:
         del self._found[call.query["uploadId"]]
         shown = f"<Bucket>{escape(call.bucket)}</Bucket><Key>{escape(call.name)}</Key>"
         shown += f"<ETag>{escape(quoted_etag(made))}</ETag>"
-        return xml_answer("CompleteMultipartUploadResult", shown, identity(made))
+        headers = identity(made)
+        return xml_answer("CompleteMultipartUploadResult", shown, headers, UPLOADS_NAMESPACE)
 
     def abort(self, call: GcsCall) -> GcsResponse:
         """Forget an upload and its parts."""

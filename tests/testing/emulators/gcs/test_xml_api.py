@@ -226,3 +226,34 @@ async def test_faults_strike(gcs: GcsClient) -> None:
         "read": 1,
         "list": 1,
     }
+
+
+async def test_part_is_answered_as_the_client_of_google_expects(gcs: GcsClient) -> None:
+    """The document has the namespace that it looks for, and the part its checksums."""
+    started = await gcs.send("POST", "/data/a?uploads")
+    root = ElementTree.fromstring(started.body)
+    identity = root.findtext("{http://s3.amazonaws.com/doc/2006-03-01/}UploadId")
+    part = await gcs.send("PUT", f"/data/a?partNumber=1&uploadId={identity}", b"123456789")
+
+    assert part.status == 200
+    assert part.headers["x-goog-hash"].split(",")[0] == "crc32c=4waSgw=="
+
+
+@pytest.mark.parametrize(
+    "headers, code",
+    [
+        ({"x-goog-hash": "crc32c=AAAAAA=="}, "BadDigest"),
+        ({"x-goog-hash": "crc32c=x"}, "InvalidDigest"),
+        ({"Content-MD5": "AAAAAAAAAAAAAAAAAAAAAA=="}, "BadDigest"),
+    ],
+)
+async def test_body_with_another_checksum_is_refused(
+    gcs: GcsClient, headers: dict[str, str], code: str
+) -> None:
+    """As an object and as a part; the error has the element that Google's client reads."""
+    identity = await _start(gcs)
+    for target in ("/data/b", f"/data/a?partNumber=1&uploadId={identity}"):
+        answer = await gcs.send("PUT", target, b"1", headers)
+        assert _code(answer) == (400, code)
+        assert ElementTree.fromstring(answer.body).findtext("Details")
+    assert (await gcs.send("HEAD", "/data/b")).status == 404
