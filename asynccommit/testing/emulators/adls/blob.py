@@ -315,10 +315,10 @@ class Blob:
         return self._wire.answer(call, 202, identity(node) + lines)
 
     def _put_from(self, call: AdlsCall, kind: str) -> bytes:
-        """Write a block blob from another, as Microsoft's page "Put Blob From URL" says.
+        """Write a block blob from another.
 
-        The properties of the source are those of the copy, unless the request says otherwise; its
-        metadata are so if the request has none.
+        Source: Microsoft's page "Put Blob From URL". The properties of the source are those of the
+        copy, unless the request says otherwise; its metadata are so if the request has none.
         """
         if kind != "blockblob" or call.body:
             raise refusal("InvalidHeaderValue")
@@ -337,7 +337,7 @@ class Blob:
         return self._wire.answer(call, 201, told + _ENCRYPTED)
 
     def put_block(self, call: AdlsCall) -> bytes:
-        """Stage a block for a later block list, from the body or from another blob."""
+        """Stage a block, from the body or from another blob."""
         account = self._accounts[call.account]
         home = account.head_filesystem(call.filesystem)
         node = self._block_blob(call)

@@ -125,7 +125,7 @@ class Blocks:
         return self._listed(call, etag), staged.sizes()
 
     def uncommitted(self, home: Filesystem, now: float) -> Mapping[str, float]:
-        """Return the paths of a container with staged blocks, and when the last came."""
+        """Return the paths with staged blocks, and when the last came."""
         self._expire(now)
         return {key[2]: _.last for key, _ in self._staged.items() if _.home is home}
 

@@ -1,7 +1,7 @@
-"""Find blobs by their tags: "Find Blobs by Tags" and "Find Blobs by Tags in Container".
+"""Find blobs by their tags, in an account or a container.
 
-Microsoft's pages of these names describe the language: comparisons of a tag with a text, and of
-``@container`` with a name, all of which must hold.
+Microsoft's pages "Find Blobs by Tags" and "Find Blobs by Tags in Container" describe the language:
+comparisons of a tag with a text, and of ``@container`` with a name, all of which must hold.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ def read_tag_terms(text: str) -> list[TagTerm]:
 
 
 def tagged_blobs_xml(account: AdlsAccount, call: AdlsCall, scheme: str) -> bytes:
-    """Return a page of the blobs of an account or a container that an expression selects.
+    """Return a page of the blobs that an expression selects.
 
-    Of their tags, those that the expression names are shown.
+    They are those of the container, or of the account if the request names none. Of their tags,
+    those that the expression names are shown.
     """
     where = call.query.get("where", "")
     if not where:

@@ -1,4 +1,4 @@
-"""Keep the settings of a bucket that have no effect here, and refuse those that are unknown.
+"""Keep the settings of a bucket that have no effect; refuse unknown ones.
 
 They are shown as they were given. Members and limits are those of Google's pages "Buckets", of the
 JSON API, and "Bucket labels"; a change is a merge, as on its page "Performance tips".
@@ -78,7 +78,10 @@ def _check_labels(labels: Mapping[str, Any]) -> None:
 
 
 def _is_no_label(text: str) -> bool:
-    """Return whether a text is too long, or has others than small letters, digits, - and _."""
+    """Return whether a text is too long, or has invalid characters.
+
+    Small letters, digits, hyphens and underscores are valid.
+    """
     plain = text.replace("-", "").replace("_", "")
     return len(text) > _LONGEST_LABEL or text != text.lower() or not (plain.isalnum() or not plain)
 

@@ -250,7 +250,7 @@ def read_hashes(header: str) -> dict[str, str]:
 
 
 def shown_hashes(crc32c: int, md5: bytes | None) -> str:
-    """Return checksums for the header ``x-goog-hash``; a composite object has no MD5."""
+    """Return checksums for ``x-goog-hash``; some objects have no MD5."""
     crc = f"crc32c={encode_crc32c(crc32c)}"
     return crc if md5 is None else f"{crc},md5={b64(md5)}"
 
