@@ -133,6 +133,8 @@ class AdlsClient(HttpClient[AdlsRequest]):
         answer = await self._send(verb, url, headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
             raise TokenError("the token was rejected and has been renewed", again=True)
+        if credential.in_doubt and answer.status < 400:
+            credential.accepted(headers)
         return answer
 
     # --- the namespace -----------------------------------------------------------------------

@@ -122,6 +122,8 @@ class GcsClient(HttpClient[GcsRequest]):
         answer = await self._send(verb, f"{self._origin}{path}{tail}", headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
             raise TokenError("the token was rejected and has been renewed", again=True)
+        if credential.in_doubt and answer.status < 400:
+            credential.accepted(headers)
         return answer
 
     # --- folders -----------------------------------------------------------------------------

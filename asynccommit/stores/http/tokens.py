@@ -1,7 +1,8 @@
 """Bearer tokens: their renewal, and the reaction to a refused token.
 
 For every source of tokens, no request waits for a renewal while the old token is valid, one renewal
-serves all requests that need it, and a token that the service refuses is renewed once.
+serves all requests that need it, and a token that the service refuses is renewed: again and again
+if the service accepts each new one for some time, and once if it does not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 _EARLY = 300.0  # seconds before its end in which a token is renewed
 _PAUSE = 30.0  # seconds between two attempts to renew a token that is still good
-_DOUBT = 60.0  # seconds in which a second refusal is not for the token's age
+_DOUBT = 60.0  # seconds in which the refusal of a new token that was never accepted is final
 
 
 class TokenError(Exception):
@@ -69,11 +70,15 @@ class Refusals(Generic[T]):
     Args:
         thing: what is refused: a token, or a session.
         now: seconds since the epoch.
+
+    Attributes:
+        in_doubt: no request with what was renewed has been accepted yet.
     """
 
     def __init__(self, thing: str, now: Callable[[], float]) -> None:
         self._thing = thing
         self._now = now
+        self.in_doubt = False
         self._renewed: T | None = None
         self._since = self._until = -math.inf
         self._last = ""
@@ -81,7 +86,7 @@ class Refusals(Generic[T]):
     def is_second(self, sent: T) -> bool:
         """Record a refusal; return whether it is the second in a row."""
         now = self._now()
-        if sent != self._renewed or now >= self._until:
+        if sent != self._renewed or not self.in_doubt or now >= self._until:
             self._since, self._last = now, ""
             return False
         seconds = max(1, math.ceil(now - self._since))
@@ -91,9 +96,15 @@ class Refusals(Generic[T]):
     def is_renewed(self, sent: T, given: T) -> bool:
         """Record what a renewal gave; return whether it is another than ``sent``."""
         self._renewed, self._until = given, self._now() + _DOUBT
+        self.in_doubt = True
         if sent == given:
             self._last = "refused, and its renewal gave the same one"
         return sent != given
+
+    def accepted(self, sent: T) -> None:
+        """Record that a request was accepted: a later refusal is for the age."""
+        if sent == self._renewed:
+            self.in_doubt, self._last = False, ""
 
     def explain(self, holder: Holder) -> str:
         """Return what refusals mean that a renewal did not end; ``""`` before one."""
@@ -137,12 +148,21 @@ class HttpCredential(Protocol):
 
     renew_at: float
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether ``accepted`` must be called for a request that succeeds."""
+        ...
+
     async def renew(self) -> None:
         """Get a new token. Raises ``TokenError`` if no token is usable."""
         ...
 
     async def refused(self, headers: dict[str, str]) -> bool:
         """Record that these were rejected; return whether newer ones exist."""
+        ...
+
+    def accepted(self, headers: dict[str, str]) -> None:
+        """Record that a request with these succeeded."""
         ...
 
     def explain(self) -> str:
@@ -161,6 +181,8 @@ class HttpCredential(Protocol):
 class Unchanging:
     """The base of credentials that are never renewed."""
 
+    in_doubt = False
+
     def __init__(self) -> None:
         self.renew_at = math.inf
 
@@ -172,6 +194,9 @@ class Unchanging:
 
     async def refused(self, headers: dict[str, str]) -> bool:
         return False
+
+    def accepted(self, headers: dict[str, str]) -> None:
+        return None
 
     def explain(self) -> str:
         return ""
@@ -253,6 +278,15 @@ class Renewal:
         if failure is not None:
             raise TokenError(failure.detail, again=failure.again)
         return self._refusals.is_renewed(sent, self.header)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether no request with the renewed token has succeeded yet."""
+        return self._refusals.in_doubt
+
+    def accepted(self, headers: dict[str, str]) -> None:
+        """Record that the service accepted ``headers``."""
+        self._refusals.accepted(headers["authorization"])
 
     def explain(self) -> str:
         """Return why a renewal did not end the refusals; ``""`` before one."""

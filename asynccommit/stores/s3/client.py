@@ -194,4 +194,6 @@ class S3Client(HttpClient[S3Request]):
         answer = await self._send(verb, url, headers, body, limit=limit)
         if keys is not None and says_expired(answer) and await credential.refused(keys):
             raise TokenError("the session had expired and has been renewed", again=True)
+        if credential.in_doubt and keys is not None and answer.status < 400:
+            credential.accepted(keys)
         return answer

@@ -51,6 +51,15 @@ class S3Credential(Protocol):
         """Record that ``keys`` have expired; return whether there are others."""
         ...
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether ``accepted`` must be called for a request that succeeds."""
+        ...
+
+    def accepted(self, keys: SigningKeys) -> None:
+        """Record that a request signed with ``keys`` succeeded."""
+        ...
+
     def explain(self) -> str:
         """Return why a renewal did not end the refusals; ``""`` before one."""
         ...
@@ -62,6 +71,8 @@ class S3Credential(Protocol):
 
 class Given:
     """Given keys, until they expire; requests without keys are unsigned."""
+
+    in_doubt = False
 
     def __init__(self, keys: SigningKeys | None = None) -> None:
         self.renew_at = math.inf
@@ -83,6 +94,9 @@ class Given:
 
     async def refused(self, keys: SigningKeys) -> bool:
         return False
+
+    def accepted(self, keys: SigningKeys) -> None:
+        return None
 
     def explain(self) -> str:
         if self._keys is None or not self._keys.token:
@@ -146,6 +160,13 @@ class OfMachine:
         if failure is not None:
             raise TokenError(failure.detail, again=failure.again)
         return self._refusals.is_renewed(keys, self._keys)
+
+    @property
+    def in_doubt(self) -> bool:
+        return self._refusals.in_doubt
+
+    def accepted(self, keys: SigningKeys) -> None:
+        self._refusals.accepted(keys)
 
     def explain(self) -> str:
         return self._refusals.explain(self._machine.holder)

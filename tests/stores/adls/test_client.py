@@ -213,6 +213,22 @@ async def test_an_expired_token_is_renewed_in_mid_job(opened: Open, emulator: Ad
     assert source.asked == 2
 
 
+async def test_a_token_may_expire_twice_within_a_moment(emulator: AdlsEmulator) -> None:
+    """Each new one has been accepted before, so that its refusal is for its age."""
+    source = Tokens("token-0", "token-1", "token-2", "token-3")
+    emulator.keyring.tokens = {f"token-{number}" for number in range(4)}
+    store = AdlsStore(parse_url(URL), {**here(emulator), "credential": source}, environ={})
+    await store.put("/f", b"")
+
+    for number in range(3):
+        emulator.keyring.expired.add(f"token-{number}")
+        with pytest.raises(UnavailableError):
+            await store.head("/f")
+        await store.head("/f")
+    assert source.asked == 4
+    await store.aclose()
+
+
 # --- the namespace ---------------------------------------------------------------------------
 
 

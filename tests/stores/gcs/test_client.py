@@ -161,6 +161,23 @@ async def test_an_expired_token_is_renewed_in_mid_job(opened: Open, emulator: Gc
     assert source.asked == 2
 
 
+async def test_a_token_may_expire_twice_within_a_moment(
+    opened: Open, emulator: GcsEmulator
+) -> None:
+    """Each new one has been accepted before, so that its refusal is for its age."""
+    source = Credentials("token-0", "token-1", "token-2", "token-3")
+    emulator.keyring.tokens = {f"token-{number}" for number in range(4)}
+    store = opened(emulator.endpoint, token=source)
+    await store.put("/f", b"")
+
+    for number in range(3):
+        emulator.keyring.expired.add(f"token-{number}")
+        with pytest.raises(UnavailableError):
+            await store.head("/f")
+        await store.head("/f")
+    assert source.asked == 4
+
+
 async def test_a_token_that_is_not_accepted_is_told(opened: Open, emulator: GcsEmulator) -> None:
     """And is in no error; asking the credential again brings the same."""
     emulator.keyring.tokens = {"another"}

@@ -165,6 +165,23 @@ async def test_a_new_token_that_is_refused_too_is_not_renewed(clock: Clock) -> N
     assert tokens.explain() == ""
 
 
+async def test_a_token_that_was_accepted_may_expire_again_at_once(clock: Clock) -> None:
+    """The refusal of a new token is final only while no request with it has succeeded."""
+    tokens = Renewal(Answers(*(hour(clock, str(number)) for number in range(4))), clock)
+    await tokens.renew()
+
+    for _ in range(2):
+        assert await tokens.refused({"authorization": tokens.header})
+        assert tokens.in_doubt
+        tokens.accepted({"authorization": "Bearer old"})
+        assert tokens.in_doubt
+        tokens.accepted({"authorization": tokens.header})
+        assert not tokens.in_doubt
+    assert await tokens.refused({"authorization": tokens.header})
+    assert not await tokens.refused({"authorization": tokens.header})
+    assert "refused twice" in tokens.explain()
+
+
 async def test_the_same_token_again_is_no_help(clock: Clock) -> None:
     """A source that gives what was refused has nothing better."""
     tokens = Renewal(Answers(hour(clock, "one")), clock)
