@@ -200,7 +200,8 @@ class CommitError(AsyncCommitError):
 
     def __str__(self) -> str:
         head = self.summary or (str(self.failures[0]) if self.failures else "failed")
-        return f"job {self.job_id}, {self.stage}: {head}"
+        stage = f", {self.stage}" if self.stage else ""  # none has begun
+        return f"job {self.job_id}{stage}: {head}"
 
 
 class PreflightError(CommitError):

@@ -66,6 +66,7 @@ def test_a_failed_commit(kind: type[CommitError]) -> None:
     assert str(error) == "job job, job_stage_setup: say this"
     assert str(kind("job", "s", (cause,))) == "job job, s: head /x: gone"
     assert str(kind("job", "s", ())) == "job job, s: failed"
+    assert str(kind("job", "", (cause,))) == "job job: head /x: gone"
 
 
 def test_unfinished_commits_of_others() -> None:

@@ -60,12 +60,20 @@ def open_sdk(settings: GcsSettings) -> tuple[GcsCredential, Transport]:
     given = settings.client
     if given is None:
         return settings.credential, OwnSession(settings.http)
-    if not hasattr(getattr(given, "session", None), "request") or not hasattr(given, "token"):
+    if not hasattr(_session_of(given), "request") or not hasattr(given, "token"):
         raise OptionError(
             f"client is a {type(given).__name__}: with http_library='sdk', expected a Storage of "
             "gcloud.aio.storage"
         )
     return ByClient(settings.credential), ClientSessionTransport(settings.http, given)
+
+
+def _session_of(client: Any) -> Any:
+    """Return the session of a client; ``None`` if it has none."""
+    try:
+        return getattr(client, "session", None)
+    except RuntimeError:  # of an asynchronous gcsfs that is not connected
+        return None
 
 
 class ByClient(GcsAnonymous):

@@ -109,9 +109,11 @@ async def test_a_client_without_a_token_is_told(emulator: GcsEmulator) -> None:
         await store.aclose()
 
 
-async def test_other_clients_are_refused(emulator: GcsEmulator) -> None:
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_other_clients_are_refused(emulator: GcsEmulator, asynchronous: bool) -> None:
     """A filesystem of fsspec has no session of this kind."""
-    files = GCSFileSystem(token="anon", endpoint_url=emulator.endpoint, skip_instance_cache=True)
+    given = {"token": "anon", "endpoint_url": emulator.endpoint, "skip_instance_cache": True}
+    files = GCSFileSystem(asynchronous=asynchronous, **given)
     with pytest.raises(OptionError, match=r"expected a Storage of gcloud\.aio\.storage"):
         async with open_store(URL, storage_options={"client": files, **SDK}):
             pass
