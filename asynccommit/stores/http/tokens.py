@@ -150,7 +150,7 @@ class HttpCredential(Protocol):
 
     @property
     def in_doubt(self) -> bool:
-        """Whether ``accepted`` must be called for a request that succeeds."""
+        """True while ``accepted`` must be called for requests that succeed."""
         ...
 
     async def renew(self) -> None:
@@ -281,7 +281,7 @@ class Renewal:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether no request with the renewed token has succeeded yet."""
+        """True until a request with the renewed token has succeeded."""
         return self._refusals.in_doubt
 
     def accepted(self, headers: dict[str, str]) -> None:

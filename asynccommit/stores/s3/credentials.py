@@ -53,7 +53,7 @@ class S3Credential(Protocol):
 
     @property
     def in_doubt(self) -> bool:
-        """Whether ``accepted`` must be called for a request that succeeds."""
+        """True while ``accepted`` must be called for requests that succeed."""
         ...
 
     def accepted(self, keys: SigningKeys) -> None:
