@@ -130,17 +130,21 @@ class GcsCall:
 
         It may be compressed, as Google's Java clients send it. Raises ``GcsRefusal``.
         """
-        if not self.body:
-            return {}
+        return read_object(self.unpacked(_MOST_JSON)) if self.body else {}
+
+    def unpacked(self, most: int) -> bytes:
+        """Return the body, decompressed if it came as gzip.
+
+        It is empty if it is invalid, or would have more than ``most`` bytes.
+        """
         packed = self.headers.get("content-encoding", "").lower() == "gzip"
-        return read_object(_unpacked(self.body) if packed else self.body)
+        return _gunzipped(self.body, most) if packed else self.body
 
 
-def _unpacked(body: bytes) -> bytes:
-    """Return gunzipped bytes; empty if they are invalid or too long."""
+def _gunzipped(body: bytes, most: int) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     try:
-        data = stream.decompress(body, _MOST_JSON)
+        data = stream.decompress(body, most)
     except zlib.error:
         return b""
     return data if stream.eof else b""

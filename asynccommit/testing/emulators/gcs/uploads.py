@@ -40,6 +40,7 @@ QUANTUM = 256 * 1024
 """Chunks are kept in multiples of this many bytes."""
 
 _CHUNK = re.compile(r"bytes (\*|(\d+)-(\d+|\*))/(\*|\d+)").fullmatch
+_MOST_UNPACKED = 128 * 1024 * 1024  # bytes of an upload that came compressed
 _MOST = 1000  # maximum number of ended sessions that are remembered
 
 
@@ -314,7 +315,7 @@ def _gap(start: int, kept: int) -> GcsRefusal:
 
 
 def _read_multipart(call: GcsCall, kind: str) -> PendingUpload:
-    parts = split(call.body, boundary_of(kind))
+    parts = split(call.unpacked(_MOST_UNPACKED), boundary_of(kind))
     if len(parts) != 2:
         raise malformed(f"A multipart upload has 2 parts, not {len(parts)}.")
     given = read_object(parts[0].body) if parts[0].body.strip() else {}

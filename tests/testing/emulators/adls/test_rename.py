@@ -216,3 +216,16 @@ async def test_transaction_id_must_be_one(wire: WireClient) -> None:
 
     assert answer.brief == (400, "InvalidHeaderValue")
     assert await wire.names() == ["a"]
+
+
+async def test_rename_whose_path_has_no_account(wire: WireClient) -> None:
+    """The account is the one that signs: Azure's SDK for Node leaves it out of the URL."""
+    await wire.make("a", b"x")
+    source = {"x-ms-rename-source": "/data/a"}
+
+    answer = await wire.send("PUT", "/data/b", "mode=legacy", headers=source)
+    other = await wire.send("PUT", "/data/b", "mode=legacy", headers=source, signed=False)
+
+    assert answer.status == 201
+    assert await wire.names() == ["b"]
+    assert other.brief == (404, "ResourceNotFound")

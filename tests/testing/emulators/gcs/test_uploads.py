@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 from typing import Any
 
@@ -108,6 +109,21 @@ async def test_boundary_may_be_quoted(gcs: GcsClient, header: str) -> None:
     body = multipart({"name": "a"}, b"x")
 
     assert (await gcs.send("POST", target, body, {"Content-Type": header})).status == 200
+
+
+async def test_multipart_upload_may_come_compressed(gcs: GcsClient) -> None:
+    """Google's client for Java sends it so; the object is stored as it was before."""
+    target = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=multipart"
+    body = gzip.compress(multipart({"name": "a"}, b"AA,JFK"))
+    headers = {**MULTIPART, "Content-Encoding": "gzip"}
+
+    answer = await gcs.send("POST", target, body, headers)
+    broken = await gcs.send("POST", target, body[:-1], headers)
+
+    assert answer.status == 200
+    assert "contentEncoding" not in answer.json
+    assert (await gcs.media("a")).body == b"AA,JFK"
+    assert broken.status == 400
 
 
 async def test_description_wins_over_the_part_s_type(gcs: GcsClient) -> None:
