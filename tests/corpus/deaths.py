@@ -34,7 +34,7 @@ from tests.support.upload_jobs import World as UploadWorld
 
 T = TypeVar("T")
 FILES = Path(__file__).parent / "files"
-OURS = ("_temporary", "__magic", "journals", "tmp")
+OURS = ("_temporary", "__magic", "journals", "tmp", "diagnostics")
 """Names of directories whose files are ours: only their names are compared."""
 Tree = dict[str, Any]
 

@@ -162,5 +162,6 @@ SUBJECTS: Mapping[str, tuple[Subject, ...]] = {
     "hns": (*JOBS, *MOVES),
     "steps": (*JOBS, *MOVES),
     "s3": UPLOADS,
+    "disk": (*JOBS, *OF_FILES, *MOVES),
 }
 """What dies on each store; in ``adls-format-2`` plans are in files of their own."""

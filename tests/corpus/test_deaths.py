@@ -16,7 +16,8 @@ from tests.support.selection import amount, day
 
 STATES = amount("ASYNCCOMMIT_CORPUS", quick=6, full=1_000)
 """How many states of each kind of work."""
-IN_MEMORY = cases()
+IN_MEMORY = [case for case in cases() if case[0] != "disk"]
+ON_DISK = [name for store, name in cases() if store == "disk"]
 
 
 def differences(store: str, name: str, states: int) -> list[str]:
@@ -54,6 +55,16 @@ def _differs(recorded: End, found: End) -> list[str]:
 def test_dead_work_ends_as_it_did(store: str, name: str) -> None:
     """Resumed, rolled back or committed again, it leaves the tree that was recorded."""
     assert differences(store, name, STATES) == []
+
+
+@pytest.mark.more
+@pytest.mark.every(2)
+@pytest.mark.sample(1)
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ON_DISK)
+def test_dead_work_on_a_disk_ends_as_it_did(name: str) -> None:
+    """The same with files that have other numbers here."""
+    assert differences("disk", name, STATES) == []
 
 
 # --- the corpus bites ---------------------------------------------------------------------------
