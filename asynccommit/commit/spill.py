@@ -16,6 +16,7 @@ from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
 import orjson
 
 from asynccommit.errors import RejectedError
+from asynccommit.runtime.concurrency import Chunked
 
 IN_MEMORY = 32_768
 """Entries held before the file is begun: some 20 MB."""
@@ -72,20 +73,27 @@ class Rows(Generic[R]):
 
     def entries(self) -> AsyncIterable[R] | Iterable[R]:
         """Return every row, for ``for_each``; no row may be added any more."""
-        return self._held if self._file is None else self.each()
+        return self._held if self._file is None else Chunked(self.chunks())
 
     async def each(self) -> AsyncIterator[R]:
         """Yield every row; no row may be added any more."""
+        async for chunk in self.chunks():
+            for row in chunk:
+                yield row
+
+    async def chunks(self) -> AsyncIterator[Sequence[R]]:
+        """Yield every row, as many at a time as one read of the file gives.
+
+        No row may be added any more.
+        """
         if self._file is not None:
             position = 0
             while True:
                 chunk, position = await asyncio.to_thread(self._read, position)
                 if not chunk:
                     break
-                for entry in chunk:
-                    yield entry
-        for entry in self._held:
-            yield entry
+                yield chunk
+        yield self._held
 
     def _write(self, entries: Sequence[R]) -> None:
         try:

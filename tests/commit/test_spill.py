@@ -12,6 +12,7 @@ import pytest
 import asynccommit.commit.spill as spill_module
 from asynccommit.commit.spill import CHUNK, Entry, Spill, in_batches, unnamed_file
 from asynccommit.errors import RejectedError
+from asynccommit.runtime.concurrency import Chunked
 
 
 def entries(start: int, count: int) -> list[Entry]:
@@ -50,6 +51,15 @@ async def test_entries_some_at_a_time(in_memory: int, count: int, sizes: list[in
 
         assert [len(batch) for batch in found] == sizes
         assert [entry for batch in found for entry in batch] == entries(0, count)
+
+
+async def test_rows_of_a_file_are_handed_out_as_they_are_read() -> None:
+    """A worker waits for as many rows as one read of the file gives, not for each."""
+    with Spill(in_memory=3) as spill:
+        await spill.append(entries(0, CHUNK + 1))
+        handed = spill.entries()
+        assert isinstance(handed, Chunked)
+        assert [len(chunk) async for chunk in handed.chunks] == [CHUNK, 1, 0]
 
 
 async def test_many_producers() -> None:

@@ -6,19 +6,19 @@ The cases are those of ``TestTaskPool`` in Hadoop and ``TestTasks`` in Netflix's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asynccommit.errors import NotFoundError
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import Chunked, for_each
 
 COUNT = 16
 FAILING = 8
 
-Items = Callable[[Iterable[int]], "Iterable[int] | AsyncIterator[int]"]
+Items = Callable[[Iterable[int]], "Iterable[int] | AsyncIterable[int]"]
 
 
 async def _one_by_one(items: Iterable[int]) -> AsyncIterator[int]:
@@ -27,7 +27,24 @@ async def _one_by_one(items: Iterable[int]) -> AsyncIterator[int]:
         yield item
 
 
-KINDS: dict[str, Items] = {"list": list, "iterator": iter, "async": _one_by_one}
+async def _three_by_three(items: Iterable[int]) -> AsyncIterator[Sequence[int]]:
+    each = [*items]
+    for start in range(0, len(each), 3):
+        await asyncio.sleep(0)
+        yield each[start : start + 3]
+        yield ()
+
+
+def _chunked(items: Iterable[int]) -> Chunked[int]:
+    return Chunked(_three_by_three(items))
+
+
+KINDS: dict[str, Items] = {
+    "list": list,
+    "iterator": iter,
+    "async": _one_by_one,
+    "chunked": _chunked,
+}
 
 
 @pytest.fixture(params=[1, 3, 8, 16])
@@ -132,6 +149,7 @@ async def test_no_items_are_no_work(workers: int) -> None:
     await for_each([], job.work, workers=workers)
     await for_each(iter(()), job.work, workers=workers)
     await for_each(_one_by_one([]), job.work, workers=workers)
+    await for_each(_chunked([]), job.work, workers=workers)
     assert job.begun == []
 
 
@@ -239,6 +257,25 @@ async def test_items_are_read_as_they_are_needed(workers: int) -> None:
     assert len(done) == COUNT * 10
 
 
+async def test_only_a_chunk_is_waited_for() -> None:
+    """The first worker takes all of a chunk while nothing that it does waits."""
+    begun: list[int] = []
+    turns: list[int] = []
+
+    async def other() -> None:
+        while True:
+            turns.append(len(begun))
+            await asyncio.sleep(0)
+
+    async def work(item: int) -> None:
+        begun.append(item)
+
+    task = asyncio.ensure_future(other())
+    await for_each(_chunked(range(9)), work, workers=2)
+    task.cancel()
+    assert {*turns} <= {0, 3, 6, 9}
+
+
 async def test_one_item_needs_no_task() -> None:
     """A single item, or a single worker, is served in the caller's own task."""
     here = asyncio.current_task()
@@ -329,8 +366,14 @@ async def test_the_loop_turns_while_no_work_ever_waits() -> None:
     async def work(item: int) -> None:
         pass
 
+    async def at_once() -> AsyncIterator[Sequence[int]]:
+        yield range(10_000)
+
     task = asyncio.ensure_future(other())
     await for_each(range(10_000), work, workers=1)
+    assert turns > 10
+    turns = 0
+    await for_each(Chunked(at_once()), work, workers=1)
     task.cancel()
     assert turns > 10
 

@@ -28,7 +28,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import Chunked, for_each
 from asynccommit.stores.base import BatchStore
 
 _OFTEN = 32  # renames from one look at the lease to the next
@@ -52,9 +52,9 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
         if plan.units or plan.replaced:
             place = _stager(run, plan)
             plan.held.clear()
-            await _Mover(run, plan, settled, place).move(_each(plan, staged=True))
+            await _Mover(run, plan, settled, place).move(Chunked(_each(plan, staged=True)))
             await swap_in(run, plan)
-            await _Mover(run, plan, settled).move(_each(plan, staged=False))
+            await _Mover(run, plan, settled).move(Chunked(_each(plan, staged=False)))
         elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
             run.meter.step(loaded.files)  # each has come with its directory
         else:
@@ -63,18 +63,21 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
     run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
 
 
-async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
-    """Yield and count the files of units, or the files in none."""
+async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Sequence[Entry]]:
+    """Yield and count the files of units, or the files in none, in chunks."""
     known: dict[str, str | None] = {}
-    async for entry in plan.loaded.spill.each():
-        parent = entry.dest.rpartition("/")[0]
-        if parent not in known:
-            known[parent] = plan.unit_of(parent)
-        unit = known[parent]
-        if (unit is not None) is staged:
-            if unit is not None:
-                plan.held[unit] += 1
-            yield entry
+    async for chunk in plan.loaded.spill.chunks():
+        found: list[Entry] = []
+        for entry in chunk:
+            parent = entry.dest.rpartition("/")[0]
+            if parent not in known:
+                known[parent] = plan.unit_of(parent)
+            unit = known[parent]
+            if (unit is not None) is staged:
+                if unit is not None:
+                    plan.held[unit] += 1
+                found.append(entry)
+        yield found
 
 
 def _stager(run: CommitContext, plan: Plan) -> Place:
