@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tests.field import results
-from tests.field.cells import CELLS, TIMEOUT, Cell, run_cell
+from tests.field.cells import CELLS, Cell, run_cell
 from tests.field.environments import KEPT, environment, installed_line
 from tests.field.place import MissingError, StartError, TooLongError
 from tests.field.results import CHANGED, PAGE, RECORDED, Result
@@ -69,6 +69,8 @@ def _chosen(asked: argparse.Namespace) -> list[Cell]:
     if asked.minutes is not None and cells:
         first = day() * 7 % len(cells)
         cells = cells[first:] + cells[:first]
+        events = [cell for cell in cells if cell.has_events]
+        cells = events[:1] + [cell for cell in cells if not cell.has_events] + events[1:]
     return cells
 
 
@@ -90,7 +92,7 @@ def _outcome(cell: Cell, made: str, end: float) -> str:
         return LATER
     around = environment(cell.line)
     started = time.monotonic()
-    timeout = min(TIMEOUT, end - started)
+    timeout = min(cell.timeout, end - started)
     try:
         run_cell(cell, around, timeout)
         outcome = YES
@@ -98,7 +100,7 @@ def _outcome(cell: Cell, made: str, end: float) -> str:
         _say(f"{MISSING:<7} {cell.name}: {error}")
         return MISSING
     except StartError as error:
-        if isinstance(error, TooLongError) and timeout < TIMEOUT:
+        if isinstance(error, TooLongError) and timeout < cell.timeout:
             return LATER
         outcome = NO
         _say(f"{error}\n")

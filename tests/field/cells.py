@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +11,14 @@ from pathlib import Path
 from tests.field.belongings import jars
 from tests.field.effects import problems
 from tests.field.environments import LINES, NEWEST, Environment
+from tests.field.machine_starts import MACHINE_STARTS, ON_MACHINES, SEEDS
 from tests.field.place import Place, StartError
 from tests.field.starts import STARTS
 
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 ON_ALL_LINES = ("python", "submit", "shell", "builder", "notebook")
-TIMEOUT = 240.0
+ALL_STARTS = {**STARTS, **MACHINE_STARTS}
+TIMEOUT, TIMEOUT_ON_MACHINES = 240.0, 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +32,43 @@ class Cell:
     @property
     def name(self) -> str:
         """Return the name in the file of results."""
-        return f"{self.start}-{self.line}-{self.master.partition('[')[0]}"
+        kind = re.match(r"[a-z-]*", self.master)
+        return f"{self.start}-{self.line}-{kind[0] if kind else ''}"
+
+    @property
+    def has_events(self) -> bool:
+        """Return whether something happens to its writes."""
+        return self.start.startswith("events-")
+
+    @property
+    def timeout(self) -> float:
+        """Return the seconds that it may take."""
+        return TIMEOUT_ON_MACHINES if self.master == ON_MACHINES else TIMEOUT
+
+
+ENDS = next(iter(LINES)), NEWEST
+EVENTS = [Cell(f"events-{seed}", ENDS[1 - seed % 2], ON_MACHINES) for seed in SEEDS]
 
 
 def _cells() -> list[Cell]:
     newest = [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER) for start in STARTS]
     others = [line for line in reversed(LINES) if line != NEWEST]
-    return newest + [Cell(start, line, LOCAL) for line in others for start in ON_ALL_LINES]
+    old = [Cell(start, line, LOCAL) for line in others for start in ON_ALL_LINES]
+    return newest + old + [Cell("machines", line, ON_MACHINES) for line in ENDS] + EVENTS
 
 
 CELLS = _cells()
 
 
-def run_cell(cell: Cell, environment: Environment, timeout: float = TIMEOUT) -> None:
+def run_cell(cell: Cell, environment: Environment, timeout: float = math.inf) -> None:
     """Run a cell.
 
     Raises ``StartError`` if it fails, and ``MissingError`` if it cannot be tried on this machine.
     """
+    start, seconds = ALL_STARTS[cell.start], min(timeout, cell.timeout)
     with tempfile.TemporaryDirectory(prefix="field-", ignore_cleanup_errors=True) as folder:
-        place = Place(Path(folder), environment, cell.master, jars(), timeout)
-        output = STARTS[cell.start].run(place)
-        if found := problems(place, STARTS[cell.start].tables, output):
+        place = Place(Path(folder), environment, cell.master, jars(), seconds)
+        output = start.run(place)
+        found = [] if start.tables is None else problems(place, start.tables, output)
+        if found:
             raise StartError("\n".join([output, *found]))

@@ -21,6 +21,7 @@ from tests.support.snippets import ROOT
 KEPT = Path(os.environ.get("ASYNCCOMMIT_FIELD") or ROOT / "build/field")
 _PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 _KERNEL = "ipykernel>=6.29"
+_EXTRA = "adls"
 _SOURCES = ("asynccommit", "hatch_build.py", "pyproject.toml", "README.md", "LICENSE")
 
 
@@ -70,6 +71,7 @@ def environment(line: str) -> Environment:
     python = folder / "bin/python"
     again = ("--force-reinstall", "--no-deps", str(ROOT))
     _keep(folder / ".spark", LINES[line], lambda: _make(folder, LINES[line]))
+    _keep(folder / ".extra", _EXTRA, lambda: _install(python, f"{ROOT}[{_EXTRA}]"))
     _keep(folder / ".package", _digest(), lambda: _install(python, *again))
     return Environment(python)
 

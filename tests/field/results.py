@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.field.cells import CELLS, CLUSTER, LOCAL, ON_ALL_LINES, Cell
+from tests.field.cells import ALL_STARTS, CELLS, CLUSTER, ENDS, EVENTS, LOCAL, ON_ALL_LINES, Cell
 from tests.field.environments import LINES, NEWEST
+from tests.field.events import KINDS
+from tests.field.machine_starts import ON_MACHINES
 from tests.field.starts import STARTS
 from tests.support.snippets import ROOT
 
@@ -69,6 +71,15 @@ def page(results: Mapping[str, Result]) -> str:
 def _page(results: Mapping[str, Result]) -> Iterator[str]:
     yield _TEXT.format(newest=NEWEST, releases=", ".join(LINES.values()))
     yield from tables(results)
+    yield _MACHINES.format(events=len(EVENTS) * len(KINDS))
+    yield from _heading(["Start, on machines of their own", *ENDS])
+    cells = [Cell("machines", line, ON_MACHINES) for line in ENDS]
+    yield _row("machines", cells, results)
+    yield ""
+    yield from _heading(["Draw", "Spark", "Six events"])
+    for cell in EVENTS:
+        seed = cell.start.removeprefix("events-")
+        yield f"| {seed} | {cell.line} | {_said(results.get(cell.name))} |"
     yield ""
     yield f"{_runs(results)}."
     yield ""
@@ -103,7 +114,9 @@ def _heading(names: list[str]) -> Iterator[str]:
 
 
 def _row(start: str, cells: list[Cell], results: Mapping[str, Result]) -> str:
-    return f"| {' | '.join([STARTS[start].text, *(_said(results.get(_.name)) for _ in cells)])} |"
+    return (
+        f"| {' | '.join([ALL_STARTS[start].text, *(_said(results.get(_.name)) for _ in cells)])} |"
+    )
 
 
 def _said(result: Result | None) -> str:
@@ -116,6 +129,29 @@ def latest(recorded: Mapping[str, Result], own: Mapping[str, Result]) -> dict[st
     return {cell.name: both[cell.name] for cell in CELLS if cell.name in both}
 
 
+_MACHINES = """
+## Machines of their own
+
+The master, two workers and the driver of a standalone cluster, and the store, each have a network
+namespace with an address of its own on a bridge, a host name, processes and a file tree. None of
+the addresses exists outside. A worker sees Java, a bare Python and Spark's files, and has nothing
+in common with the driver but the network. The store is this package's emulator of ADLS, which
+tasks reach through Hadoop's client of their Spark line. Rows are read by pyarrow's own client.
+
+{events} events strike slow writes there, in each draw one of each kind; after each the rows of the
+table are compared, and there must be no file of a failed attempt:
+
+- executors are killed while their tasks write;
+- an executor is stopped until its tasks are tried a second time, and then goes on beside them;
+- a worker is cut off while it writes, from all or from all but the store, or its executor is
+  stopped; it is let back once the job is committed;
+- the clock of a worker is days off: the store refuses what it signs with a key, and its tasks run
+  elsewhere;
+- the driver is cut off from the store in mid-commit for longer than its lease, and is let back
+  before or after another machine has resumed the commit;
+- the driver's machine ends in mid-commit, and another resumes the commit or rolls it back.
+
+"""
 _TEXT = """\
 # Starts of Spark
 

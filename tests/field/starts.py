@@ -34,12 +34,13 @@ class Start:
     Attributes:
         run: starts it in a place; returns the output.
         text: the command or the call, for the table.
-        tables: the tables that it writes, apart from those of all starts.
+        tables: the tables that it writes, apart from those of all starts; ``None`` if it compares
+            its tables itself.
     """
 
     run: Callable[[Place], str]
     text: str
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...] | None = ()
 
 
 def _python(place: Place) -> str:
