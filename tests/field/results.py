@@ -138,15 +138,14 @@ the addresses exists outside. A worker sees Java, a bare Python and Spark's file
 in common with the driver but the network. The store is this package's emulator of ADLS, which
 tasks reach through Hadoop's client of their Spark line. Rows are read by pyarrow's own client.
 
-{events} events strike slow writes there, in each draw one of each kind; after each the rows of the
-table are compared, and there must be no file of a failed attempt:
+{events} events are to strike slow writes there, in each draw one of each kind. After each the
+rows of the table are compared, and so is the number of files with the report's:
 
 - executors are killed while their tasks write;
 - an executor is stopped until its tasks are tried a second time, and then goes on beside them;
 - a worker is cut off while it writes, from all or from all but the store, or its executor is
   stopped; it is let back once the job is committed;
-- the clock of a worker is days off: the store refuses what it signs with a key, and its tasks run
-  elsewhere;
+- the clock of a worker is days off;
 - the driver is cut off from the store in mid-commit for longer than its lease, and is let back
   before or after another machine has resumed the commit;
 - the driver's machine ends in mid-commit, and another resumes the commit or rolls it back.
