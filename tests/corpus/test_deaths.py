@@ -60,7 +60,7 @@ def test_dead_work_ends_as_it_did(store: str, name: str) -> None:
 @pytest.mark.more
 @pytest.mark.every(2)
 @pytest.mark.sample(1)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ON_DISK)
 def test_dead_work_on_a_disk_ends_as_it_did(name: str) -> None:
     """The same with files that have other numbers here."""
