@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from asynccommit.cli.arguments import reporting
 from asynccommit.cli.emulate import certificates
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output
+from asynccommit.errors import OptionError
 
 if TYPE_CHECKING:
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
@@ -46,6 +48,14 @@ def adls(
     flat: Annotated[
         bool, typer.Option("--flat", help="Serve a flat account, without a hierarchical namespace.")
     ] = False,
+    onelake: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--onelake",
+            metavar="WORKSPACE/ITEM.TYPE",
+            help="Serve OneLake (Microsoft Fabric) with this item. Repeatable.",
+        ),
+    ] = None,
     latency: common.LatencyText = None,
     limit: Annotated[float | None, common.limit_option(503)] = None,
     lost: Annotated[str | None, common.lost_option("renames")] = None,
@@ -68,6 +78,9 @@ def adls(
     climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
     names = (*settings.filesystems, *(filesystem or ()))
     settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
+    if onelake is not None:
+        _refuse_beside_onelake(settings, account or key)
+        settings = replace(settings, onelake=_items_of(onelake))
     secured = certificates.wanted(tls, tls_ca, tls_name)
     emulator = _make(settings, port, address, seed, secured, data)
     with certificates.ca_file(emulator, tls_ca) as ca:
@@ -97,6 +110,26 @@ def _settings(config: Path | None, account: str | None, key: str | None) -> Sett
     return replace(settings, accounts={name: secret})
 
 
+def _items_of(places: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for place in places:
+        workspace, _, item = place.partition("/")
+        if not workspace or "." not in item or "/" in item:
+            raise OptionError(
+                f"{place!r} is not WORKSPACE/ITEM.TYPE, such as Sales/Orders.Lakehouse"
+            )
+        found.setdefault(workspace, []).append(item)
+    return found
+
+
+def _refuse_beside_onelake(settings: Settings, account: str | None) -> None:
+    if account or settings.flat or settings.filesystems:
+        raise OptionError(
+            "OneLake is one account without keys, whose filesystems are its workspaces: leave out "
+            "--account, --key, --filesystem and --flat beside --onelake"
+        )
+
+
 def _make(
     settings: Settings,
     port: int,
@@ -113,6 +146,7 @@ def _make(
         accounts=settings.accounts,
         filesystems=settings.filesystems,
         hns=not settings.flat,
+        onelake=settings.onelake,
         climate=settings.climate,
         pages=settings.pages,
         tls=tls,
@@ -133,7 +167,9 @@ def _facts(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> dict[
         "control": f"{emulator.endpoint}/_emulator",
         **certificates.fact(ca),
     }
-    if _is_known(emulator):
+    if settings.onelake is not None:
+        facts["filesystems"] = list(settings.onelake)
+    elif _is_known(emulator):
         facts["connection_string"] = emulator.connection_string
     return facts
 
@@ -148,13 +184,39 @@ def _welcome(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> Gro
     rows = {
         "url": emulator.url,
         "account": emulator.account,
-        "key": emulator.key if _is_known(emulator) else "the given key",
-        "filesystems": ", ".join(dict.fromkeys(settings.filesystems)) or "none yet",
+        **_stored(emulator, settings),
         "control": f"{emulator.endpoint}/_emulator/faults, weather, stats, tokens, pages, reset",
         **certificates.row(ca),
     }
+    if settings.onelake is not None:
+        title = "An emulator of OneLake is serving;"
+        return common.shown(title, rows, _how_to_onelake(emulator, settings.onelake, ca))
     title = "An emulator of ADLS Gen2 is serving;"
     return common.shown(title, rows, _how_to(emulator, settings, ca))
+
+
+def _stored(emulator: AdlsEmulator, settings: Settings) -> dict[str, str]:
+    if settings.onelake is not None:
+        items = [f"{name}/{item}" for name, found in settings.onelake.items() for item in found]
+        return {"items": ", ".join(items)}
+    return {
+        "key": emulator.key if _is_known(emulator) else "the given key",
+        "filesystems": ", ".join(dict.fromkeys(settings.filesystems)) or "none yet",
+    }
+
+
+def _how_to_onelake(
+    emulator: AdlsEmulator, items: Mapping[str, Collection[str]], ca: Path | None
+) -> list[str]:
+    workspace, found = next(iter(items.items()))
+    host = emulator.endpoint.partition("://")[2]
+    own = '"use_ssl": False' if ca is None else f'"ca_file": "{ca}"'
+    return [
+        "asynccommit takes abfs URLs with these storage options, and any token:",
+        f"  abfs://{workspace}@onelake.dfs.fabric.microsoft.com/{next(iter(found))}/Files/path",
+        f'  {{"credential": CREDENTIAL, "account_host": "{host}", {own}}}',
+        *(() if ca is None else certificates.how_to_trust(ca)),
+    ]
 
 
 def _how_to(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> list[str]:

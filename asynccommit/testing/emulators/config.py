@@ -31,6 +31,7 @@ class Settings:
     Attributes:
         accounts: account name -> key.
         flat: without a hierarchical namespace.
+        onelake: workspace -> its items, to serve OneLake instead; ``None`` not to.
         filesystems: names of filesystems to create at the start, in every account.
         climate: latency, request limit and faults.
         pages: limits that split listings and long operations into several requests.
@@ -40,6 +41,7 @@ class Settings:
         default_factory=lambda: {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}, repr=False
     )
     flat: bool = False
+    onelake: Mapping[str, Collection[str]] | None = None
     filesystems: tuple[str, ...] = ()
     climate: Climate = field(default_factory=Climate)
     pages: AdlsLimits = field(default_factory=AdlsLimits)

@@ -107,6 +107,37 @@ def test_command_makes_the_weather(tmp_path: Path) -> None:
     assert "connection_string" not in facts
 
 
+def test_command_serves_onelake() -> None:
+    """It names its items, no key, and what asynccommit takes."""
+    items = ("--onelake", "My Sales/Orders.Lakehouse", "--onelake", "My Sales/Old.Warehouse")
+    with _serving("--json", *items) as process:
+        facts = _facts(process)
+        assert (facts["account"], facts["filesystems"]) == ("onelake", ["My Sales"])
+        assert "connection_string" not in facts
+    with _serving(*items) as process:
+        assert process.stdout is not None
+        said = ""
+        while "account_host" not in said:
+            said += process.stdout.readline()
+    assert "abfs://My Sales@onelake.dfs.fabric.microsoft.com/Orders.Lakehouse/Files/path" in said
+    assert "My Sales/Orders.Lakehouse, My Sales/Old.Warehouse" in said
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--onelake", "Sales"], "'Sales' is not WORKSPACE/ITEM.TYPE"),
+        (["--onelake", "Sales/a.Lakehouse", "-f", "data"], "leave out --account, --key"),
+        (["--onelake", "Sales/a.Lakehouse", "--flat"], "beside --onelake"),
+    ],
+)
+def test_onelake_has_items_and_nothing_else(options: list[str], said: str) -> None:
+    """A container, a key or a flat namespace beside it is refused."""
+    result = CliRunner().invoke(app, ["adls", "--port", "0", *options])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
 def test_port_in_use_is_named() -> None:
     """With what to do about it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

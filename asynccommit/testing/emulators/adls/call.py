@@ -100,6 +100,8 @@ def read_target(request: ServerRequest, accounts: Container[str]) -> AdlsTarget:
     if not raw.startswith("/"):
         raw = _without_host(raw)
     label, _, service = request.headers.get("host", "").partition(".")
+    if label not in accounts:  # OneLake in a region is westus-onelake
+        label = label.rpartition("-")[2]
     if label in accounts:
         endpoint = service.partition(".")[0]
         return AdlsTarget(

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, flag, number
 from asynccommit.testing.emulators.adls.paths import (
+    access_lines,
+    acl_line,
     answer_lease,
     answer_read,
     check_new_lease,
@@ -77,6 +79,7 @@ class Dfs:
         self._mkdir = AdlsRoute("mkdir", self.create)
         self._access = AdlsRoute("access", self.access)
         self._accounts_route = AdlsRoute("list_filesystems", self.list_filesystems)
+        self._account_head = AdlsRoute("list_filesystems", self.head_account)
 
     def route(self, call: AdlsCall) -> AdlsRoute:
         """Return the route of a request. Raises ``Refusal`` if there is none."""
@@ -90,8 +93,8 @@ class Dfs:
             if kind in ("file", "directory"):
                 return self._create if kind == "file" else self._mkdir
             raise bad_parameter("resource", kind)
-        if not call.filesystem and method == "GET":
-            return self._accounts_route
+        if not call.filesystem and method in ("GET", "HEAD"):
+            return self._accounts_route if method == "GET" else self._account_head
         if query.get("resource") == "filesystem" and method in self._filesystem:
             return self._filesystem[method]
         action = query.get("action", "").lower()
@@ -133,6 +136,12 @@ class Dfs:
         wanted = sent.conditions(call.headers)
         found = account.set_filesystem_properties(call.filesystem, given, wanted)
         return self._wire.answer(call, 200, _filesystem_lines(account, found))
+
+    def head_account(self, call: AdlsCall) -> bytes:
+        """Say that there is this account; only OneLake has such a request."""
+        if not self._accounts[call.account].fabric:
+            raise refusal("InvalidResourceName")
+        return self._wire.answer(call, 200)
 
     def list_filesystems(self, call: AdlsCall) -> bytes:
         """Return a page of the filesystems."""
@@ -250,8 +259,7 @@ class Dfs:
         account = self._accounts[call.account]
         wanted = sent.conditions(call.headers)
         node = account.access_control(call.filesystem, call.path, wanted)
-        lines = f"{identity(node)}x-ms-owner: {node.owner}\r\nx-ms-group: {node.group}\r\n"
-        lines += f"x-ms-permissions: {node.permissions}\r\nx-ms-acl: {node.acl}\r\n"
+        lines = identity(node) + access_lines(account, node) + acl_line(account, node)
         return self._wire.answer(call, 200, lines)
 
     def read(self, call: AdlsCall) -> bytes:

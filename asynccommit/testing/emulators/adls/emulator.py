@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
+from asynccommit.testing.emulators.adls import onelake as onelakes
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Keyring
 from asynccommit.testing.emulators.adls.blob import Blob
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
@@ -32,6 +33,7 @@ from asynccommit.testing.emulators.server import Connection, RequestLimits, Serv
 from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls import account as store
+from asynccommit.testing.models.adls.onelake import OneLakeAccount
 from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDecision, Reply
 
@@ -39,8 +41,12 @@ from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDe
 _CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
 # What would change the meaning of a request, and is not modelled: never ignored.
 _UNSUPPORTED = ("x-ms-if-tags",)
+_CLOUDS = ("core.windows.net", "fabric.microsoft.com")
 # A client that resolves the service's own names to an emulator meets a certificate for them.
-_DOMAINS = ("localhost", "dfs.core.windows.net", "blob.core.windows.net")
+_DOMAINS = (
+    "localhost",
+    *(f"{kind}.{cloud}" for cloud in _CLOUDS for kind in ("dfs", "blob")),
+)
 
 
 class AdlsEmulator(Emulator):
@@ -54,6 +60,8 @@ class AdlsEmulator(Emulator):
         accounts: account name -> key; ``url`` and similar properties refer to the first.
         filesystems: names of the initial filesystems of every account.
         hns: whether the accounts have a hierarchical namespace.
+        onelake: workspace -> its items, such as ``Sales.Lakehouse``: serve OneLake, one account of
+            that name, in place of storage accounts.
         climate: initial latency, faults and request limit.
         pages: limits that split listings and long operations into several requests.
         limits: maximum size of a request.
@@ -75,6 +83,7 @@ class AdlsEmulator(Emulator):
         accounts: Mapping[str, str] | None = None,
         filesystems: Iterable[str] = (),
         hns: bool = True,
+        onelake: Mapping[str, Iterable[str]] | None = None,
         climate: Climate | None = None,
         pages: store.AdlsLimits | None = None,
         limits: RequestLimits | None = None,
@@ -84,6 +93,8 @@ class AdlsEmulator(Emulator):
         data: str | os.PathLike[str] | None = None,
     ) -> None:
         keys = dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY})
+        if onelake is not None:
+            keys = {onelakes.ACCOUNT: DEVELOPMENT_KEY}
         super().__init__(
             ADLS,
             host or this_host(),
@@ -94,13 +105,15 @@ class AdlsEmulator(Emulator):
             tls=tls,
             seed=seed,
             data=data,
-            kind="adls",
+            kind="adls" if onelake is None else "onelake",
             hosts=[f"{name}.{domain}" for name in keys for domain in _DOMAINS],
         )
         self._filesystems = tuple(dict.fromkeys(filesystems))
         self._hns = hns
         self._pages = pages or store.AdlsLimits()
-        self.keyring = Keyring(keys)
+        self._onelake = None if onelake is None else {name: [*onelake[name]] for name in onelake}
+        self.ignored: tuple[str, ...] = () if onelake is None else onelakes.IGNORED
+        self.keyring = Keyring(keys) if onelake is None else onelakes.TokensOnly(keys)
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24], "https" if tls else "http")
         self._dfs = Dfs(self.accounts, self.wire)
@@ -111,19 +124,31 @@ class AdlsEmulator(Emulator):
     def reset(self) -> None:
         """Delete all data and statistics; restore initial weather and filesystems."""
         for name in self.keyring.keys:
-            self.accounts[name] = store.AdlsAccount(
-                name,
-                now=self.host.now,
-                new_id=self.host.new_id,
-                hns=self._hns,
-                limits=self._pages,
-            )
-            for filesystem in self._filesystems:
-                _create(self.accounts[name], filesystem)
+            self.accounts[name] = self._new_account(name)
         self._blob.reset()
         self._answers.clear()
         self.weather = self.fresh_weather()
         self.changes += 1
+
+    def _new_account(self, name: str) -> store.AdlsAccount:
+        kind = store.AdlsAccount if self._onelake is None else OneLakeAccount
+        account: store.AdlsAccount = kind(
+            name,
+            now=self.host.now,
+            new_id=self.host.new_id,
+            hns=self._hns,
+            limits=self._pages,
+        )
+        self._fill(account)
+        return account
+
+    def _fill(self, account: store.AdlsAccount) -> None:
+        """Make what is there from the start, if it is missing."""
+        for filesystem in self._filesystems:
+            _create(account, filesystem)
+        if isinstance(account, OneLakeAccount):
+            for workspace, items in (self._onelake or {}).items():
+                account.add_workspace(workspace, items)
 
     def state(self) -> object:
         """Return what is stored, for ``packed``."""
@@ -147,9 +172,7 @@ class AdlsEmulator(Emulator):
             )
         for name, saved in state["accounts"].items():
             self.accounts[name].load(saved)
-            for filesystem in self._filesystems:
-                with suppress(store.Refusal):
-                    self.accounts[name].create_filesystem(filesystem)
+            self._fill(self.accounts[name])
         self._blob.restore(state["blobs"])
 
     @property
@@ -203,6 +226,9 @@ class AdlsEmulator(Emulator):
             return
         try:
             call = AdlsCall(request, read_target(request, self.accounts))
+            if self._onelake is not None:
+                onelakes.take_headers(call, self.ignored)
+                onelakes.check_level(call)
             route = (self._blob if call.blob else self._dfs).route(call)
         except store.Refusal as error:
             self.send(connection, self.wire.refusal(request, error))
@@ -248,6 +274,8 @@ def _create(account: store.AdlsAccount, filesystem: str) -> None:
     try:
         account.create_filesystem(filesystem)
     except store.Refusal as error:
+        if error.code == "FilesystemAlreadyExists":
+            return
         raise OptionError(f"filesystem {filesystem!r}: {error.message}") from error
 
 

@@ -39,8 +39,7 @@ def status_lines(
         f"x-ms-server-encrypted: true\r\n{_lease_lines(account, node)}"
     )
     if account.hns:
-        lines += f"x-ms-owner: {node.owner}\r\nx-ms-group: {node.group}\r\n"
-        lines += f"x-ms-permissions: {node.permissions}\r\n"
+        lines += access_lines(account, node)
     if node.token and sent.knows_transactions(headers):
         lines += f"x-ms-client-transaction-id: {node.token}\r\n"
     if node.extra is not None and node.extra.expires is not None:
@@ -50,12 +49,24 @@ def status_lines(
     if brief:
         return lines
     if account.hns:
-        lines += f"x-ms-acl: {node.acl}\r\n"
+        lines += acl_line(account, node)
     if node.tags:
         lines += f"x-ms-tag-count: {len(node.tags)}\r\n"
     if node.properties:
         lines += f"x-ms-properties: {sent.encoded(node.properties)}\r\n"
     return lines + blob_lines(node)
+
+
+def access_lines(account: AdlsAccount, node: Node) -> str:
+    """Return the headers of owner, group and permissions."""
+    permissions = "---------" if account.fabric else node.permissions
+    owners = f"x-ms-owner: {node.owner}\r\nx-ms-group: {node.group}\r\n"
+    return f"{owners}x-ms-permissions: {permissions}\r\n"
+
+
+def acl_line(account: AdlsAccount, node: Node) -> str:
+    """Return the header of the ACL; OneLake has that of the caller alone."""
+    return f"x-ms-acl: {'rwx' if account.fabric else node.acl}\r\n"
 
 
 def _cipher_lines(node: Node) -> str:

@@ -40,7 +40,7 @@ def take_body(call: AdlsCall) -> None:
     """
     headers = call.headers
     if is_structured(headers.get("x-ms-structured-body", "")):
-        call.told = f"x-ms-structured-body: {STRUCTURED}\r\n"
+        call.told += f"x-ms-structured-body: {STRUCTURED}\r\n"
         if call.method in ("GET", "HEAD"):  # which ask for one
             return
         length = sent.size(headers, "x-ms-structured-content-length")

@@ -95,7 +95,12 @@ class AdlsAccount(Filesystems):
         hns: with a hierarchical namespace; a flat account has no access control, and renames there
             give new etags.
         limits: limits that split long operations; may be replaced at any time.
+
+    Attributes:
+        fabric: whether the account is OneLake, whose items Fabric manages.
     """
+
+    fabric = False
 
     # --- making --------------------------------------------------------------------------------
 
