@@ -30,7 +30,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
 # Of an old habit of Hadoop's: s3a://ACCESS:SECRET@bucket/path, the secret with slashes or not.
 _SECRET = re.compile(r"://[^/@:]+:[^@]*@")
 _BUCKETS = ("s3", "s3a", "s3n")
-_AUTHORITY = re.compile(r"[A-Za-z0-9._~@:$\[\]\-]*")
+_AZURE = ("abfs", "abfss")
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~@:$\[\]\-]|%20)*")
 # Segments that decode to themselves and do not start with a dot; possessive, so linear.
 _NO_DOT = r"A-Za-z0-9!$&'()*+,\-:;=@_~"
 _PLAIN_NAME = re.compile(f"[{_NO_DOT}][{_NO_DOT}.]*").fullmatch
@@ -44,7 +45,8 @@ class Address:
 
     Attributes:
         scheme: in lower case: ``file``, ``abfs``, ``gs`` (for ``gcs`` too), ...
-        authority: ``container@account.dfs.core.windows.net``, a bucket, ``""`` for ``file``.
+        authority: ``container@account.dfs.core.windows.net``, a bucket, ``""`` for ``file``; a
+            space in it is ``%20``.
         path: decoded and absolute, without a slash at the end unless it is the root.
     """
 
@@ -247,6 +249,9 @@ def _address(text: str, scheme: str, authority: str, path: str) -> Address:
             f"{scheme}: a URL names only a bucket and must not hold keys: set key and secret, or "
             "profile"
         )
+    if scheme in _AZURE and "@" in authority:
+        # A workspace of OneLake; Hadoop encodes its space as well.
+        authority = authority.replace(" ", "%20")
     if not _AUTHORITY.fullmatch(authority):
         raise UrlError(f"{_show(text)} has no valid host or container")
     scheme = _SAME.get(scheme, scheme)

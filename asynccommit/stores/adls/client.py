@@ -5,6 +5,8 @@ Every request to the account passes through this module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from asynccommit.errors import DeniedError, RejectedError
 from asynccommit.runtime.host import Host
 from asynccommit.stores.adls.credentials import AdlsCredential
@@ -18,6 +20,14 @@ from asynccommit.stores.http.tokens import Flight, TokenError
 
 _ACCESS = query(action="getAccessControl", upn="false")
 _CONTAINER = query(resource="filesystem")
+
+_REJECTED = "x-ms-rejected-headers"
+_HARMLESS = frozenset({"content-type", "x-ms-version"})
+_MANAGED = 2  # levels of OneLake that Fabric manages: an item, and the folders in it
+MANAGED = (
+    "Fabric makes and deletes OneLake's items and the folders in them: write below one of those, "
+    "as in ITEM.Lakehouse/Files/DIRECTORY"
+)
 
 # Answers to who is known and may ask other things.
 _MAY_NOT_ASK = frozenset(
@@ -65,7 +75,8 @@ class AdlsClient(HttpClient[AdlsRequest]):
         self._credential = credential
         self._suffix = f"&{credential.suffix}" if credential.suffix else ""
         self.tail = f"?{credential.suffix}" if self._suffix else ""
-        self._hierarchical = settings.hierarchical
+        # OneLake has directories everywhere, and might refuse the question.
+        self._hierarchical = settings.place.onelake or settings.hierarchical
         self._flight = Flight(self._probe)
 
     async def ask(
@@ -90,14 +101,28 @@ class AdlsClient(HttpClient[AdlsRequest]):
             limit: most bytes of the answer.
 
         Raises:
-            StoreError: there is no answer, or the account has a flat namespace.
+            StoreError: there is no answer, the account has a flat namespace, or the service has
+                ignored a header and named it.
         """
         if not self._hierarchical:
             await self._need_directories(request)
         try:
-            return await self._exchange(verb, path, query, headers, body, limit)
+            answer = await self._exchange(verb, path, query, headers, body, limit)
         except SILENCE as error:
             raise self.judge.translate(request, error) from error
+        if _REJECTED in answer.headers and answer.status < 300:
+            _refuse_ignored(request, answer, headers)
+        return answer
+
+    def encode(self, request: AdlsRequest, path: str) -> str:
+        """See ``HttpClient.encode``; what Fabric manages is not written to."""
+        if request.writes and not self.may_write(path):
+            raise RejectedError(request.op, path, MANAGED)
+        return super().encode(request, path)
+
+    def may_write(self, path: str) -> bool:
+        """Return whether programs may change ``path``; Fabric manages some."""
+        return not self.place.onelake or path.count("/") > _MANAGED
 
     def need(self, request: AdlsRequest, answer: Response, *expected: int) -> None:
         """Raise the error of ``answer`` unless it has the expected status.
@@ -189,3 +214,19 @@ class AdlsClient(HttpClient[AdlsRequest]):
             detail = f"404 {code}: {self.place.origin} has no such account"
             raise RejectedError(request.op, request.path, detail)
         raise self.judge.translate(request, answer)
+
+
+def _refuse_ignored(request: AdlsRequest, answer: Response, headers: Mapping[str, str]) -> None:
+    """Raise if the service has ignored a header that was sent for its meaning.
+
+    OneLake then does the rest of a request: a condition was not looked at, a token not kept.
+    """
+    named = {name.strip().lower() for name in answer.headers[_REJECTED].split(",")}
+    if ignored := sorted(named & headers.keys() - _HARMLESS):
+        raise RejectedError(
+            request.op,
+            request.path,
+            f"{answer.status}: the service has ignored {', '.join(ignored)} ({_REJECTED}) and may "
+            "have done the rest of the request; without it nothing here is safe, so do not use "
+            "this place",
+        )

@@ -186,6 +186,8 @@ def _decode(key: str) -> bytes:
 KINDS = ("credential", "connection_string", "account_key", "sas_token", "client_secret", "anon")
 """The options that name a credential, of which only one may be given."""
 
+_OF_ACCOUNTS = ("connection_string", "account_key", "sas_token", "anon")
+
 
 def credential_of(
     told: Mapping[str, Any],
@@ -207,6 +209,9 @@ def credential_of(
         OptionError: the credential is invalid, or would be sent unencrypted.
         UnsupportedError: azure-identity is needed and not installed.
     """
+    if place.onelake:
+        _refuse_keys(told, hadoop, place)
+        around = {name: around[name] for name in around if name not in _OF_ACCOUNTS}
     names = {name: around[name] for name in ("tenant_id", "client_id") if name in around}
     credential = _of_options({**names, **told}, place, now) or _of_hadoop(hadoop, place, now)
     if credential is None and around.get("account_name", place.account) == place.account:
@@ -215,6 +220,24 @@ def credential_of(
         place.refuse_plain_tokens()
         return default_tokens(told, now)
     return credential
+
+
+def _refuse_keys(told: Mapping[str, Any], hadoop: AbfsOptions, place: AdlsEndpoint) -> None:
+    """Raise ``OptionError`` if options give OneLake no token."""
+    given = [name for name in _OF_ACCOUNTS if name in told and (name != "anon" or flag(told, name))]
+    if "credential" in told and not hasattr(told["credential"], "get_token"):
+        given.append("credential")
+    if not any(name in told for name in KINDS):
+        found = hadoop.credential(place.host, place.container)
+        if found is not None and isinstance(found[1], str):
+            given.append(f"fs.azure.{'account.key' if found[0] == 'key' else 'sas.fixed.token'}")
+    if given:
+        raise OptionError(
+            f"{given[0]} is given, but OneLake takes only tokens of Entra ID here: give "
+            "credential, an object of azure.identity, or tenant_id, client_id and client_secret; "
+            "OneLake has no account keys, and its SAS, of a user and for an hour at most, is not "
+            "supported"
+        )
 
 
 def refuse_two(named: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from asynccommit.errors import OptionError
 from asynccommit.stores.adls.hadoop import AbfsOptions
@@ -26,6 +26,8 @@ _ENDPOINT = re.compile(
 )
 
 _CLOUD = "core.windows.net"
+_FABRIC = ".dfs.fabric.microsoft.com"
+_ONELAKE = "onelake"  # the account's name in every region
 _DEVELOPMENT = (
     "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey="
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
@@ -61,6 +63,11 @@ class AdlsEndpoint:
     prefix: str
 
     @property
+    def onelake(self) -> bool:
+        """True for OneLake, whose containers are workspaces of Fabric."""
+        return self.host.endswith(_FABRIC)
+
+    @property
     def source(self) -> str:
         """Path of the container as the source of a rename is named."""
         return "/" + quote(self.container, safe="")
@@ -85,6 +92,7 @@ def find_place(
 
     Args:
         address: ``abfs(s)://container@host/``, ``abfs(s)://container/`` or ``az://container/``.
+            The container of OneLake is a workspace, by name or GUID.
         told: options under their own names.
         hadoop: those of Hadoop.
         around: values of the environment, for options that are not set.
@@ -93,24 +101,34 @@ def find_place(
         OptionError: account or container has no possible name, or two accounts are named.
     """
     container, _, host = address.authority.partition("@")
-    if not _CONTAINER.fullmatch(container):
+    host = _BLOB.sub("dfs", host.lower())
+    host = _onelake(host, told) or host
+    if not (_CONTAINER.fullmatch(container) or (container and host.endswith(_FABRIC))):
         raise OptionError(
             f"{address.authority!r} has no container: expected "
             f"{address.scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/path; a container's name "
             "has 3 to 63 lower-case letters, digits and single hyphens"
         )
-    host = _BLOB.sub("dfs", host.lower())
     account = _account(host, told, around)
     # An endpoint in the environment belongs to the account that is named there.
     known = {**(around if around.get("account_name") == account else {}), **told}
     if not _is_host(host):
         host = f"{account}.dfs.{known.get('_suffix', _CLOUD)}"
     origin, prefix = _server(address.scheme, account, host, known, hadoop)
-    return AdlsEndpoint(account, container, host, origin, prefix)
+    return AdlsEndpoint(account, unquote(container), host, origin, prefix)
+
+
+def _onelake(host: str, told: Mapping[str, Any]) -> str:
+    """Return the host of OneLake if the URL or ``account_host`` names one."""
+    given = _ENDPOINT.fullmatch(f"https://{str(told.get('account_host', '')).rpartition('//')[2]}")
+    named = _BLOB.sub("dfs", given["server"].lower()) if given else ""
+    return next((_ for _ in (host, named) if _.endswith(_FABRIC)), "")
 
 
 def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> str:
     """Return the name of the account; raise if two settings name others."""
+    if host.endswith(_FABRIC):
+        return _ONELAKE
     found = _OF_ACCOUNT.match(host)
     in_url = found[1] if found else "" if _is_host(host) else host
     option = str(told.get("account_name", ""))

@@ -66,6 +66,11 @@ _REMEDIES = {
     "AccountIsDisabled": "the account is disabled: ask its owner",
 }
 
+_IN_FABRIC = (
+    "is the identity permitted to read and write the item in Fabric, and is the path below "
+    "ITEM.Lakehouse/Files or Tables, of an item that is there?"
+)
+
 _XML = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<\n]*)")
 
 
@@ -138,6 +143,8 @@ class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
     def _denial(self, answer: Response, code: str) -> str:
         """Explain why a request was not permitted, with the remedy."""
         why = _REMEDIES.get(code, "not permitted")
+        if self._place.onelake:
+            why = _IN_FABRIC
         if answer.status == 401:
             why = self._renewals.explain() or why
         if code in _NOT_KNOWN:

@@ -42,6 +42,7 @@ _LARGE = 1 << 20  # bytes whose checksum would keep the event loop for a millise
 
 STATUS = query(action="getStatus", upn="false")
 _ACCESS = query(action="getAccessControl", upn="false")
+_WORKSPACE = query(resource="filesystem")
 _READ = query()
 _FILE = query(resource="file")
 _RENAME = query(mode="legacy")
@@ -73,6 +74,8 @@ class AdlsObjects:
         """Return the facts about ``path``."""
         client = self._client
         root = path == "/"  # which has no status of its own
+        if root and client.place.onelake:
+            return await self._head_workspace(request)
         url = client.container + client.encode(request, path)
         answer = await client.ask(request, "HEAD", url, _ACCESS if root else STATUS, {})
         client.need(request, answer, 200)
@@ -81,6 +84,14 @@ class AdlsObjects:
         except ValueError as error:
             raise client.unread(request, error) from None
         return info._replace(kind=Kind.DIRECTORY, size=0) if root else info
+
+    async def _head_workspace(self, request: AdlsRequest) -> Info:
+        """Return the facts about a workspace, of which OneLake allows HEAD alone."""
+        client = self._client
+        answer = await client.ask(request, "HEAD", client.container, _WORKSPACE, {})
+        client.need(request, answer, 200)
+        etag = bare_etag(answer.headers.get("etag"))
+        return Info("/", Kind.DIRECTORY, 0, etag, parse_date(answer.headers.get("last-modified")))
 
     async def read(self, request: AdlsRequest, path: str, limit: int) -> tuple[bytes, str | None]:
         """Return content and etag of a file that holds at most ``limit`` bytes."""
@@ -141,7 +152,7 @@ class AdlsObjects:
         folder = dest.rpartition("/")[0]
         await self._need_directory(request._replace(writes=False, new=False), folder)
         aside = request._replace(writes=False, new=False, aside=True)
-        temp = encode(f"{_beside(folder, new=request.new)}/{temporary_name(self._new_id())}")
+        temp = encode(f"{self._beside(folder, new=request.new)}/{temporary_name(self._new_id())}")
         try:
             info = await self._write(aside, temp, pieces)
             info = await self._put_in_place(request, temp, dest, info, token)
@@ -151,6 +162,16 @@ class AdlsObjects:
             await self._discard(aside, temp)
             raise
         return info._replace(path=dest, token=token)
+
+    def _beside(self, folder: str, *, new: bool) -> str:
+        """Return where the temporary file of a write to ``folder`` goes.
+
+        Creating it makes the directories above it. A new file must not recreate a directory that is
+        being moved away, so it is written one level up, and its move then fails. Where that is the
+        root or an item of OneLake, ``folder`` is not moved.
+        """
+        above = folder.rpartition("/")[0]
+        return above if new and above and self._client.may_write(f"{above}/_") else folder
 
     async def _put_in_place(
         self, request: AdlsRequest, temp: str, dest: str, info: Info, token: str | None
@@ -358,16 +379,6 @@ class AdlsObjects:
             raise PreconditionError(request.op, request.path, "is a directory")
         if info.size:
             raise UnavailableError(request.op, request.path, "was changed meanwhile")
-
-
-def _beside(folder: str, *, new: bool) -> str:
-    """Return where the temporary file of a write to ``folder`` goes.
-
-    Creating it makes the directories above it. A new file must not recreate a directory that is
-    being moved away, so it is written one level up, and its move then fails.
-    """
-    above = folder.rpartition("/")[0]
-    return above if new and above else folder
 
 
 async def pieces_of(data: bytes) -> AsyncIterator[Piece]:

@@ -78,6 +78,11 @@ def open_sdk(settings: AzureSettings) -> tuple[AdlsCredential, Transport]:
             f"client is a {type(given).__name__}: with http_library='sdk', expected a client of "
             "azure.storage.filedatalake.aio or azure.storage.blob.aio"
         )
+    if settings.place.onelake and not hasattr(given.credential, "get_token"):
+        raise OptionError(
+            "client has no token credential, and OneLake takes only tokens of Entra ID here: make "
+            "it with a credential of azure.identity.aio"
+        )
     return ByPipeline(settings.credential, given), AzureSdkTransport(settings.http, given)
 
 

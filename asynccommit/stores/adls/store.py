@@ -8,9 +8,9 @@ from contextlib import aclosing
 from importlib import import_module
 from typing import Any
 
-from asynccommit.errors import ExistsError, PreconditionError, RejectedError
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, RejectedError
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.adls.client import AdlsClient
+from asynccommit.stores.adls.client import MANAGED, AdlsClient
 from asynccommit.stores.adls.errors import AdlsRequest, explain
 from asynccommit.stores.adls.objects import AdlsObjects, pieces_of
 from asynccommit.stores.adls.options import read_settings
@@ -216,8 +216,8 @@ class AdlsStore:
 
     async def mkdir(self, path: str) -> None:
         request, client = AdlsRequest("mkdir", path, writes=True), self._client
-        if path == "/":
-            await self._files.head(AdlsRequest("mkdir", path), path)
+        if path == "/" or not client.may_write(path):
+            await self._need_managed(AdlsRequest("mkdir", path))
             return
         url = client.container + client.encode(request, path)
         # Without the condition, a directory that is there would lose its properties.
@@ -234,8 +234,9 @@ class AdlsStore:
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         request, client = AdlsRequest("mkdir_new", path, writes=True, new=True), self._client
-        if path == "/":
-            raise ExistsError("mkdir_new", path, "the root is there")
+        if path == "/" or not client.may_write(path):
+            await self._need_managed(AdlsRequest("mkdir_new", path))
+            raise ExistsError("mkdir_new", path, "is always there")
         url = client.container + client.encode(request, path)
         marked = {"x-ms-client-transaction-id": token} if token is not None else {}
         answer = await client.ask(request, "PUT", url, _DIRECTORY, {"if-none-match": "*", **marked})
@@ -247,6 +248,15 @@ class AdlsStore:
     async def aclose(self) -> None:
         """Close the connections, and the credential if it was made here."""
         await self._client.aclose()
+
+    async def _need_managed(self, request: AdlsRequest) -> None:
+        """See that a directory is there which nobody makes by requests."""
+        try:
+            info = await self._files.head(request, request.path)
+        except NotFoundError:
+            raise RejectedError(request.op, request.path, MANAGED) from None
+        if not info.is_dir:
+            raise PreconditionError(request.op, request.path, "a file is there")
 
     def _below_root(self, request: AdlsRequest) -> str:
         """Return the URL path to delete."""
