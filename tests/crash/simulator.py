@@ -28,7 +28,7 @@ from tests.crash import (
     test_link_makers,
     test_uploads_races,
 )
-from tests.crash.worlds import HDFS, KINDS, SETTLING
+from tests.crash.worlds import ACCOUNTS, GCS, HDFS, KINDS, SETTLING
 from tests.support.strikes import counted
 
 Violations = Callable[[int], Coroutine[Any, Any, list[str]]]
@@ -66,10 +66,10 @@ SIMULATIONS: Mapping[str, Simulation] = {
         kind: Simulation(
             partial(chaos.violations, kind=kind),
             CHAOS
-            | {"straggler" if kind in ("adls", *HDFS) else "late upload"}
+            | {"late upload" if kind in GCS else "straggler"}
             | (frozenset() if kind in HDFS else DOUBLED),
         )
-        for kind in ("adls", "flat", "hns", "steps", *HDFS)
+        for kind in (*ACCOUNTS, *GCS, *HDFS)
     },
     "strangers": Simulation(
         _in_worlds(strangers.violations, KINDS), REQUESTS | DRIVERS | DOUBLED | {"stranger"}

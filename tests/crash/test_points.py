@@ -94,7 +94,7 @@ async def crashed(
 
 
 @pytest.mark.rotate("kind")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "onelake"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_nobody_dies(scenario: Scenario, kind: str) -> None:
     """The undisturbed run, with which all others are compared, is itself as it must be."""
@@ -138,6 +138,15 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
 def test_a_crash_at_every_write_to_hdfs(scenario: Scenario, act: str) -> None:
     """The same on HDFS."""
     assert run_virtual(points(scenario, "hdfs", [act])) == []
+
+
+@pytest.mark.every(3)
+@pytest.mark.full
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, DIRECTORIES], ids=str)
+def test_a_crash_at_every_write_to_onelake(scenario: Scenario, act: str) -> None:
+    """The same in a managed folder of OneLake."""
+    assert run_virtual(points(scenario, "onelake", [act])) == []
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -186,7 +195,7 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
 @pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "onelake"])
 @pytest.mark.parametrize("scenario", LATE_ONES, ids=str)
 def test_a_write_that_comes_late(scenario: Scenario, kind: str, act: str) -> None:
     """What a dead process has sent, and the store does late, changes nothing any more."""

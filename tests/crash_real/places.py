@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from asynccommit.api import Job, open_committer
 from asynccommit.options.job import Mode
@@ -93,7 +93,7 @@ class Place(Protocol):
     rate: int
 
     @property
-    def storage(self) -> dict[str, str]:
+    def storage(self) -> dict[str, Any]:
         """Options of the store."""
         ...
 
@@ -172,48 +172,59 @@ class LocalPlace:
 class AdlsPlace:
     """A table on an emulated account."""
 
+    filesystem = "data"
+    table = "table"
+
     def __init__(self, emulator: EmulatorThread, rate: int = 1500) -> None:
         self._emulator = emulator
-        emulator.do(lambda it: it.model.create_filesystem("data"))
-        self.url = f"abfs://data@{emulator.account}.dfs.core.windows.net/table"
         self.rate = rate
         self._saved: Node | None = None
+        self.url = f"abfs://{self.filesystem}@{self._begin(emulator)}/{self.table}"
         endpoint = emulator.endpoint.partition("://")[2]
-        self.storage = {
-            "account_host": endpoint,
-            "account_key": emulator.key,
-            "use_ssl": "false",
-        }
+        there = {"account_host": endpoint, "use_ssl": "false"}
+        told, here = self._credentials(emulator)
+        self.storage: dict[str, Any] = {**there, **here}
         self.arguments = tuple(
-            word for key, value in self.storage.items() for word in ("-s", f"{key}={value}")
+            word for key, value in {**there, **told}.items() for word in ("-s", f"{key}={value}")
         )
+
+    def _begin(self, emulator: EmulatorThread) -> str:
+        """Make the filesystem, and return the host of the URL."""
+        emulator.do(lambda it: it.model.create_filesystem(self.filesystem))
+        return f"{emulator.account}.dfs.core.windows.net"
+
+    def _credentials(self, emulator: EmulatorThread) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return the options of other processes, and those of this one."""
+        key = {"account_key": emulator.key}
+        return key, key
 
     def fill(self, files: Mapping[str, bytes]) -> None:
         """Write files with their directories."""
 
         def write(it: AdlsEmulator) -> None:
             for name, data in files.items():
-                it.model.create("data", f"table/{name}")
-                it.model.append("data", f"table/{name}", 0, data, flush=True)
+                path = f"{self.table}/{name}"
+                it.model.create(self.filesystem, path)
+                it.model.append(self.filesystem, path, 0, data, flush=True)
 
         self._emulator.do(write)
 
     def save(self) -> None:
         """Remember the destination as it is."""
-        self._saved = self._emulator.do(lambda it: copy.deepcopy(_filesystem(it)))
+        self._saved = self._emulator.do(lambda it: copy.deepcopy(self._root(it)))
 
     def restore(self) -> None:
         """Make it so again; files keep their identity."""
 
         def put_back(it: AdlsEmulator) -> None:
             assert self._saved is not None
-            it.model.head_filesystem("data").root = copy.deepcopy(self._saved)
+            it.model.head_filesystem(self.filesystem).root = copy.deepcopy(self._saved)
 
         self._emulator.do(put_back)
 
     def tree(self) -> dict[str, str]:
         """Return all that is there."""
-        return self._emulator.do(lambda it: dict(_walk(_filesystem(it))))
+        return self._emulator.do(lambda it: dict(_walk(find(self._root(it), self.table))))
 
     def names(self) -> list[str]:
         """Return the paths of all files, also while they move."""
@@ -221,8 +232,46 @@ class AdlsPlace:
 
     def marker(self) -> bytes | None:
         """Return what ``_SUCCESS`` says."""
-        node = self._emulator.do(lambda it: find(_filesystem(it), "table/_SUCCESS"))
+        node = self._emulator.do(lambda it: find(self._root(it), f"{self.table}/_SUCCESS"))
         return node.read() if node is not None else None
+
+    def _root(self, emulator: AdlsEmulator) -> Node:
+        return emulator.model.head_filesystem(self.filesystem).root
+
+
+class OneLakePlace(AdlsPlace):
+    """A table in a managed folder of OneLake; ``az`` of ``tokens_by_az`` gives the tokens."""
+
+    filesystem = "Sales_1"
+    table = "Orders.Lakehouse/Files/table"
+
+    def _begin(self, emulator: EmulatorThread) -> str:
+        return "onelake.dfs.fabric.microsoft.com"
+
+    def _credentials(self, emulator: EmulatorThread) -> tuple[dict[str, str], dict[str, Any]]:
+        # A managed identity would be looked for in the network.
+        return {"exclude_managed_identity_credential": "true"}, {"credential": OneToken()}
+
+
+class OneToken:
+    """A credential that gives one token, as objects of ``azure.identity`` do."""
+
+    token = "token"
+    expires_on = 4e9
+
+    def get_token(self, *_: str) -> OneToken:
+        """Return it."""
+        return self
+
+
+def tokens_by_az(folder: Path) -> None:
+    """Write a program ``az`` that gives a token, as after ``az login``."""
+    program = folder / "az"
+    program.write_text(
+        "#!/bin/sh\n"
+        """echo '{"accessToken": "token", "expiresOn": "2999-01-01 00:00:00.000000"}'\n"""
+    )
+    program.chmod(0o755)
 
 
 class GcsPlace:
@@ -281,12 +330,7 @@ class GcsPlace:
         return found["/table/_SUCCESS"].data if "/table/_SUCCESS" in found else None
 
 
-def _filesystem(emulator: AdlsEmulator) -> Node:
-    return emulator.model.head_filesystem("data").root
-
-
-def _walk(root: Node) -> list[tuple[str, str]]:
-    table = find(root, "table")
+def _walk(table: Node | None) -> list[tuple[str, str]]:
     waiting = [("", table)] if table is not None else []
     found: list[tuple[str, str]] = []
     while waiting:

@@ -13,7 +13,7 @@ from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.crash_real.kills import Harness
-from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace
+from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace, OneLakePlace, tokens_by_az
 from tests.support.selection import amount
 
 KILLS = amount("ASYNCCOMMIT_KILLS", quick=2, full=20)
@@ -50,6 +50,16 @@ def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
     with running_emulator() as emulator:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
+
+
+@pytest.mark.every(3, 2)
+@pytest.mark.full
+def test_kills_on_onelake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in a managed folder of the emulator's mode of that name, with tokens."""
+    tokens_by_az(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with running_emulator(onelake={OneLakePlace.filesystem: ["Orders.Lakehouse"]}) as emulator:
+        kill_all(Harness(OneLakePlace(emulator), random.Random(SEED)))
 
 
 @pytest.mark.every(3, 0)

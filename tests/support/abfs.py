@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import subprocess
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,43 @@ def conf_of(emulator: EmulatorThread) -> dict[str, str]:
         "mapreduce.outputcommitter.factory.scheme.abfs": FACTORY,
         "fs.azure.io.retry.max.retries": "5",
     }
+
+
+def token_conf_of(emulator: EmulatorThread, endpoint: str) -> dict[str, str]:
+    """Return what Hadoop needs to send tokens of an endpoint.
+
+    With tokens it uses https, whatever the options say. It knows the account of an address alone
+    in Azure's public cloud, so OneLake's host must lead to the emulator by a proxy.
+    """
+    keys = ("fs.azure.account.key", "fs.azure.always.use.https", "fs.azure.abfs.endpoint")
+    conf = {name: it for name, it in conf_of(emulator).items() if not name.startswith(keys)}
+    oauth = "fs.azure.account.oauth2.client"
+    provider = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+    return {
+        **conf,
+        "fs.azure.account.auth.type": "OAuth",
+        "fs.azure.account.oauth.provider.type": provider,
+        f"{oauth}.endpoint": endpoint,
+        f"{oauth}.id": "client",
+        f"{oauth}.secret": "secret",
+        "fs.azure.account.hns.enabled": "true",
+        "fs.azure.createRemoteFileSystemDuringInitialization": "false",
+    }
+
+
+def trusting(emulator: EmulatorThread, folder: Path) -> str:
+    """Return the options of a JVM that trusts the emulator's certificate."""
+    ca, trust, password = folder / "ca.pem", folder / "trust.p12", "changeit"
+    assert emulator.ca_pem is not None
+    ca.write_bytes(emulator.ca_pem)
+    java = java_command()
+    assert java is not None
+    words = ["-importcert", "-noprompt", "-storepass", password]
+    files = ["-file", str(ca), "-keystore", str(trust)]
+    keytool = str(Path(java).with_name("keytool"))
+    subprocess.run([keytool, *words, *files], check=True, capture_output=True)
+    store = "-Djavax.net.ssl.trustStore"
+    return f"{store}={trust} {store}Password={password}"
 
 
 def storage_options(emulator: EmulatorThread) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.account import AdlsAccount, Node
+from asynccommit.testing.models.adls.nodes import find
+from asynccommit.testing.models.adls.onelake import OneLakeAccount
 from asynccommit.testing.models.crashes import LoopClock, Mortal, MortalStore, Process
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item, Tree, marked, tree_of
@@ -104,6 +106,7 @@ class SimWorld:
     """An account of the model. See ``ModelWorld``."""
 
     words = False
+    root = ""  # the directory of the account where ``/`` of the scenarios is
 
     def __init__(
         self, account: AdlsAccount, weather: FaultInjector | None = None, seed: int = 0
@@ -117,7 +120,7 @@ class SimWorld:
     @classmethod
     def new(cls, seed: int = 0, watch: Watch | None = None) -> SimWorld:
         """Return an empty one, on the running loop's clock."""
-        kind = AdlsAccount if watch is None else partial(WatchedAccount, watch)
+        kind = AdlsAccount if watch is None else partial(WatchedAccount, watch, cls.root)
         account = kind("sim", now=clock, new_id=Ids())
         account.create_filesystem(FILESYSTEM)
         return cls(account, seed=seed)
@@ -129,7 +132,7 @@ class SimWorld:
         filesystem = copy.copy(account.head_filesystem(FILESYSTEM))
         filesystem.root = _clone(filesystem.root)
         account._filesystems = {FILESYSTEM: filesystem}
-        made = SimWorld(account, None, self.seed)
+        made = type(self)(account, None, self.seed)
         made.processes = dict(self.processes)
         made.telling = self.telling
         return made
@@ -145,7 +148,7 @@ class SimWorld:
 
     def address(self, path: str) -> Address:
         """See ``World.address``."""
-        return Address("abfs", AUTHORITY, path)
+        return Address("abfs", AUTHORITY, f"{self.root}{path}".rstrip("/") or "/")
 
     def time(self) -> float:
         """See ``World.time``."""
@@ -153,7 +156,7 @@ class SimWorld:
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""
-        name = path.strip("/")
+        name = f"{self.root}{path}".strip("/")
         if path.endswith("/"):
             self.account.create(FILESYSTEM, name, directory=True)
             return
@@ -163,7 +166,22 @@ class SimWorld:
 
     def tree(self) -> dict[str, Item]:
         """See ``World.tree``."""
-        return tree_of(self.account, FILESYSTEM)
+        found, root = tree_of(self.account, FILESYSTEM), f"{self.root}/"
+        return {path[len(self.root) :]: found[path] for path in found if path.startswith(root)}
+
+
+class OneLakeWorld(SimWorld):
+    """A managed folder of OneLake. See ``ModelWorld``."""
+
+    root = "/Sales.Lakehouse/Files"
+
+    @classmethod
+    def new(cls, seed: int = 0, watch: Watch | None = None) -> OneLakeWorld:
+        """Return an empty one, on the running loop's clock."""
+        kind = OneLakeAccount if watch is None else partial(WatchedOneLake, watch, cls.root)
+        account = kind("sim", now=clock, new_id=Ids())
+        account.add_workspace(FILESYSTEM, ["Sales.Lakehouse"])
+        return cls(account, seed=seed)
 
 
 class Ids:
@@ -260,9 +278,10 @@ class LocalWorld:
 class WatchedAccount(AdlsAccount):
     """An account that is looked at after every change."""
 
-    def __init__(self, watch: Watch, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, watch: Watch, root: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._watch = watch
+        self._root = root
 
     def create(self, *args: Any, **kwargs: Any) -> Node:
         """See ``AdlsAccount.create``."""
@@ -281,16 +300,20 @@ class WatchedAccount(AdlsAccount):
         return self._checked(super().delete(*args, **kwargs))
 
     def _checked(self, answer: T) -> T:
-        self._watch.look(_Lazy(self))
+        self._watch.look(_Lazy(self, self._root))
         return answer
+
+
+class WatchedOneLake(WatchedAccount, OneLakeAccount):
+    """The same, of which Fabric manages the items."""
 
 
 class _Lazy(dict[str, Item]):
     """The tree of an account, looked up path by path."""
 
-    def __init__(self, account: AdlsAccount) -> None:
+    def __init__(self, account: AdlsAccount, root: str) -> None:
         super().__init__()
-        self._root = account.head_filesystem(FILESYSTEM).root
+        self._root = find(account.head_filesystem(FILESYSTEM).root, root[1:])
 
     def get(self, path: str, default: Any = None) -> Any:
         """Return what is at ``path``."""
