@@ -192,6 +192,9 @@ def is_region(name: str) -> bool:
     return bool(_REGION.fullmatch(name))
 
 
+_OF_DIRECTORIES = ("--x-s3", "--xa-s3")  # suffixes that AWS reserves: a bucket, an access point
+
+
 def _bucket(address: Address) -> str:
     bucket = address.authority
     if not bucket:
@@ -205,6 +208,12 @@ def _bucket(address: Address) -> str:
         raise OptionError(
             f"{bucket[:100]!r} is not the name of a bucket: expected 3 to 63 lower-case letters, "
             "digits, hyphens and dots"
+        )
+    if bucket.endswith(_OF_DIRECTORIES):
+        raise OptionError(
+            f"{bucket!r} is a directory bucket of S3 Express One Zone, which is not supported: its "
+            "requests need sessions (CreateSession) at an endpoint of its zone, and its listings "
+            "have no order; write to a general purpose bucket"
         )
     return bucket
 

@@ -167,3 +167,14 @@ def test_keys_in_place_of_a_bucket_are_not_repeated(authority: str) -> None:
         find_place(Address("s3a", authority, "/"), Wanted())
 
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"endpoint_url": "http://127.0.0.1:9000"}])
+@pytest.mark.parametrize("bucket", ["flights--use1-az4--x-s3", "flights--use1-az4--xa-s3"])
+def test_directory_buckets_are_refused_with_the_reason(
+    bucket: str, options: dict[str, Any]
+) -> None:
+    """They would be opened, and fail at the first listing or signature in a job."""
+    with pytest.raises(OptionError, match=r"directory bucket .* sessions .* no order; write to a"):
+        place(options, url=f"s3://{bucket}/t")
+    assert place(options, url=f"s3://{bucket}0/t").bucket == f"{bucket}0"
