@@ -198,7 +198,7 @@ class Dfs:
         node = self._accounts[call.account].rename(
             call.filesystem,
             call.path,
-            *sent.rename_source(headers),
+            *sent.rename_source(call),
             mode=mode,
             conditions=sent.conditions(headers),
             source_conditions=sent.source_conditions(headers),

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from urllib.parse import unquote
 
-from asynccommit.testing.emulators.adls.call import decode
+from asynccommit.testing.emulators.adls.call import AdlsCall, decode
 from asynccommit.testing.models.adls.account import NO_CONDITIONS, Attributes, Conditions
 from asynccommit.testing.models.adls.crc64 import LENGTH
 from asynccommit.testing.models.adls.encryption import PLAIN, Cipher
@@ -254,13 +254,17 @@ def byte_range(headers: Headers, name: str = "x-ms-range") -> tuple[int, int | N
     return int(first), int(last) + 1 if last else None
 
 
-def rename_source(headers: Headers) -> tuple[str, str]:
+def rename_source(call: AdlsCall) -> tuple[str, str]:
     """Return filesystem and path of ``x-ms-rename-source``.
 
-    Its slashes may be encoded too.
+    Its slashes may be encoded too. Azure's SDK for Node has the account in it where a URL ends with
+    the account's name, and leaves it out of the request's path.
     """
-    raw = headers["x-ms-rename-source"].partition("?")[0]
+    raw = call.headers["x-ms-rename-source"].partition("?")[0]
     filesystem, _, path = decode(raw).strip("/").partition("/")
+    places = (call.headers.get("host", "").partition(".")[0], call.target.raw_path.split("/")[1])
+    if filesystem == call.account and call.account not in places:
+        filesystem, _, path = path.partition("/")
     if not filesystem or not path:
         raise refusal("InvalidSourceUri")
     return filesystem, path

@@ -120,7 +120,7 @@ def _delete(call: AdlsCall, root: Node, user: str) -> None:
 
 def _rename(call: AdlsCall, root: Node, user: str) -> None:
     """Require the removal of the source, and a new path at the destination."""
-    filesystem, source = rename_source(call.headers)
+    filesystem, source = rename_source(call)
     if filesystem != call.filesystem:  # the SAS is for one filesystem
         raise refusal("AuthorizationPermissionMismatch")
     permits.need_removal(root, source, user)

@@ -126,6 +126,16 @@ async def test_missing_blob_has_the_blob_s_code(wire: WireClient) -> None:
     assert plain.brief == (404, "PathNotFound")
 
 
+@pytest.mark.parametrize("agent", ["azsdk-go-azblob/v1.8.3", AGENT["user_agent"]])
+async def test_delete_of_a_client_that_says_blob(wire: WireClient, agent: str) -> None:
+    """It is answered with 202, the only status that these clients take."""
+    await wire.make("a")
+
+    answer = await wire.ask("DELETE", "a", user_agent=agent)
+
+    assert answer.status == 202
+
+
 async def test_host_name_tells_the_endpoint(wire: WireClient) -> None:
     """As it does with the real service."""
     host = {"Host": f"{wire.emulator.account}.blob.core.windows.net"}

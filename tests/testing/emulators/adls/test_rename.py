@@ -218,13 +218,14 @@ async def test_transaction_id_must_be_one(wire: WireClient) -> None:
     assert await wire.names() == ["a"]
 
 
-async def test_rename_whose_path_has_no_account(wire: WireClient) -> None:
+@pytest.mark.parametrize("source", ["/data/a", "/devstoreaccount1/data/a"])
+async def test_rename_whose_path_has_no_account(wire: WireClient, source: str) -> None:
     """The account is the one that signs: Azure's SDK for Node leaves it out of the URL."""
     await wire.make("a", b"x")
-    source = {"x-ms-rename-source": "/data/a"}
+    headers = {"x-ms-rename-source": source}
 
-    answer = await wire.send("PUT", "/data/b", "mode=legacy", headers=source)
-    other = await wire.send("PUT", "/data/b", "mode=legacy", headers=source, signed=False)
+    answer = await wire.send("PUT", "/data/b", "mode=legacy", headers=headers)
+    other = await wire.send("PUT", "/data/b", "mode=legacy", headers=headers, signed=False)
 
     assert answer.status == 201
     assert await wire.names() == ["b"]
