@@ -13,6 +13,9 @@ changes that:
 ``output``   is what the Python block before it prints
 ``NAME.py``  is a file of that name, for the blocks after it; and so is ``NAME.json``
 
+``js``, ``java``, ``go`` and ``py`` are programs, which ``tests/witness/test_other_languages.py``
+runs; the block after each is what it prints.
+
 The lines after a ``$ command`` are what the command prints. ``...`` stands for anything. Where a
 page says port 10004, it is run with one that is free.
 """
@@ -35,9 +38,10 @@ from tests.support.spark import ENVIRONMENT
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md")
 
-SHOWN_ONLY = {"text", "json", "ini", "mermaid"}
+SHOWN_ONLY = {"text", "json", "ini", "mermaid", "js", "java", "go", "py"}
 HOW = {"spark", "abfs", "make", "install", "session", "output"}
 PORT = "10004"
+_FILES = (".py", ".json", ".mjs", ".java", ".go")
 
 _FENCE = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
 _CHECK = doctest.OutputChecker().check_output
@@ -65,7 +69,7 @@ class Snippet:
     @property
     def file(self) -> str | None:
         """The name of the file that this block is, ``None`` if it is to be run."""
-        return next((word for word in self.how if word.endswith((".py", ".json"))), None)
+        return next((word for word in self.how if word.endswith(_FILES)), None)
 
 
 def snippets(page: Path) -> list[Snippet]:
