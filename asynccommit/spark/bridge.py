@@ -39,7 +39,7 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
-from asynccommit.spark.hadoop_store.opening import prepare
+from asynccommit.spark.hadoop_store.opening import is_child, prepare
 from asynccommit.spark.jars import build_id, other_build
 from asynccommit.stores.elsewhere import STORE_OPTION
 from asynccommit.stores.urls import Address, decode_uri
@@ -60,6 +60,7 @@ OWN_KEYS = (
     "asynccommit.schemes",
     "asynccommit.unsupportedScheme",
     "asynccommit.progress",
+    "asynccommit.python",
     STORE_OPTION,
 )
 """Options that this bridge uses itself and does not pass to a commit."""
@@ -117,7 +118,12 @@ async def _commit(
 
 
 def is_jvm_alive() -> bool:
-    """Return whether the driver's JVM answers; true if there is no JVM."""
+    """Return whether the driver's JVM answers; true if there is no JVM.
+
+    A child of the JVM ends with it.
+    """
+    if is_child():
+        return True
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -133,6 +139,8 @@ def is_jvm_alive() -> bool:
 
 def is_session_alive() -> bool:
     """Return whether the driver's session is running; true without one."""
+    if is_child():
+        return True
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None and SparkContext._active_spark_context is None:
@@ -433,8 +441,11 @@ def _noted(report: JobReport) -> JobReport:
 def _calls(error: BaseException, request: Any) -> str:
     """Return the calls that finish or undo the commits that an error is about.
 
-    They have the credentials of the session, which the commands of a shell lack.
+    They have the credentials of the session, which the commands of a shell lack. A driver without
+    Python can make none.
     """
+    if is_child():
+        return ""
     jobs = error.jobs if isinstance(error, UnfinishedError) else ()
     if isinstance(error, CommitError) and not jobs and "asynccommit resume " in str(error):
         jobs = (error.job_id,)

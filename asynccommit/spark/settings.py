@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from asynccommit.spark.sessions import CLASS_KEY, default_setting
 
 JARS = "spark.jars"
 DRIVER = "spark.pyspark.driver.python"
+ENGINE = "spark.asynccommit.python"
 
 _OURS = re.compile(r"asynccommit-[^/]*\.jar")
 _PLAIN = re.compile(r"[\w/.+@-]+")
@@ -69,8 +71,10 @@ def settings_for(home: Path | None = None, stores: Sequence[str] = ()) -> SparkC
     if stores:
         settings |= client_settings(stores, hadoop_beside(spark), before)
     launcher = Path(sysconfig.get_path("scripts"), "asynccommit-python")
-    if launcher.is_file():  # a zip of the package has none
+    if launcher.is_file():
         settings[DRIVER] = str(launcher)
+    else:  # a zip of the package has none
+        settings[ENGINE] = sys.executable
     if any(not value.isprintable() for value in settings.values()):
         raise OptionError(f"a path has a character that no setting can have: {settings}")
     return SparkConf(spark.version, jar, settings)

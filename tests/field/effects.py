@@ -34,7 +34,7 @@ def problems(place: Place, tables: Sequence[str], output: str) -> list[str]:
     found = json.loads((place.folder / "found.json").read_text("utf-8"))
     wanted = ["flights", "threads", "batches", *tables]
     return [
-        *(text for name in wanted for text in _table(place.folder / name)),
+        *(text for name in wanted for text in table_problems(place.folder / name)),
         *_session(place, found, output),
         *_reports(found, wanted),
         *_classes(place, found),
@@ -42,7 +42,8 @@ def problems(place: Place, tables: Sequence[str], output: str) -> list[str]:
     ]
 
 
-def _table(table: Path) -> Iterator[str]:
+def table_problems(table: Path) -> Iterator[str]:
+    """Yield a line if a table has other rows than its start writes, or leftovers."""
     wanted, found = TABLES[table.name], rows(table)
     if found != sorted(wanted, key=_key):
         yield f"{table.name} has other rows: {len(found)}, expected {len(wanted)}"

@@ -1,4 +1,4 @@
-"""Settings without an engine: the write is refused, and the call that the error names mends it."""
+"""Settings without a usable engine: writes are refused, and the call in the error mends it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.spark.settings import DRIVER
+from asynccommit.spark.settings import DRIVER, ENGINE
 from tests.field.belongings import jars
 from tests.field.cells import LOCAL, TIMEOUT
 from tests.field.effects import rows
@@ -49,15 +49,18 @@ def test_settings_without_an_engine_refuse_each_write(tmp_path: Path) -> None:
     place = Place(tmp_path, environment(installed_line()), LOCAL, jars(), TIMEOUT)
     app = place.write(PROGRAM)
     flags = shlex.split(place.python("-m", "asynccommit", "spark-conf", "--flags"))
-    pairs = [pair for pair in zip(flags[::2], flags[1::2], strict=True) if DRIVER not in pair[1]]
-    assert pairs[0][0] == "--conf"
+    said = [flag for flag in flags[1::2] if not flag.startswith((DRIVER, ENGINE))]
+    said.append(f"{ENGINE}=/nowhere/python")
 
-    place.run("spark-submit", "--master", LOCAL, *(part for pair in pairs for part in pair), app)
+    conf = (part for each in said for part in ("--conf", each))
+    place.run("spark-submit", "--master", LOCAL, *conf, app)
 
-    said, left = json.loads((tmp_path / "said.json").read_text("utf-8"))
-    assert len(said) == 3
-    for text in said:
-        assert "this one was not begun: call asynccommit.spark.configure(spark)" in text
+    told, left = json.loads((tmp_path / "said.json").read_text("utf-8"))
+    assert len(told) == 3
+    for text in told:
+        assert "this one was not begun: /nowhere/python (spark.asynccommit.python)" in text
+        assert "Set spark.asynccommit.python when Spark is started" in text
+        assert "call asynccommit.spark.configure(spark)" in text
     assert left == []
     assert [row["id"] for row in rows(tmp_path / "kept")] == [*range(5)]
     assert leftovers(tmp_path / "kept") == []

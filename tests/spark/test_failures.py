@@ -206,17 +206,6 @@ def test_late_loser_does_not_win(spark: Any, frame: Any, table: Path) -> None:
     assert any("is not the committed one" in text for text in report.warnings)
 
 
-def test_no_callback_is_a_clear_error(spark: Any, frame: Any, table: Path) -> None:
-    """Without anybody to commit, the error says what to call, and nothing is left."""
-    with (
-        answered_by(spark, None),
-        pytest.raises(PySparkException, match=r"call asynccommit\.spark\.configure"),
-    ):
-        frame.write.parquet(str(table))
-
-    assert not table.exists()
-
-
 def refuse(text: str) -> Any:
     """Return an answer of a Python that says no."""
     return lambda _: json.dumps({"ok": False, "error": text})

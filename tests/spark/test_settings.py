@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from asynccommit.spark import _SCHEMES, settings
 from asynccommit.spark.jars import compiled_jar, installed_spark
 from asynccommit.spark.loading import PROTOCOL
 from asynccommit.spark.sessions import CLASS_KEY
-from asynccommit.spark.settings import DRIVER, JARS, SparkConf, settings_for
+from asynccommit.spark.settings import DRIVER, ENGINE, JARS, SparkConf, settings_for
 from tests.cli.support import Command
 from tests.support.schemas import check
 
@@ -61,8 +62,9 @@ def test_path_with_odd_characters_is_a_url(
 def test_driver_is_set_where_the_launcher_is_installed(
     conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The setting is an absolute path to a file that is there, or is missing."""
+    """The launcher is the driver's Python if it is there; otherwise this Python is the engine's."""
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    assert settings_for().settings[ENGINE] == sys.executable
     assert DRIVER not in settings_for().settings
     (tmp_path / "asynccommit-python").touch()
     assert settings_for().settings[DRIVER] == str(tmp_path / "asynccommit-python")

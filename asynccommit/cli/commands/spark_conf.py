@@ -11,7 +11,7 @@ import typer
 
 from asynccommit.cli.arguments import reporting
 from asynccommit.cli.output import Output
-from asynccommit.spark.settings import DRIVER, settings_for
+from asynccommit.spark.settings import settings_for
 
 
 @reporting
@@ -43,11 +43,6 @@ def spark_conf(
     if needed.
     """
     found = settings_for(spark_home, store or ())
-    if DRIVER not in found.settings:
-        output.note(
-            f"asynccommit-python is not installed, so {DRIVER} is not set: programs must call "
-            "asynccommit.spark.configure"
-        )
     if output.json:
         output.result(asdict(found), "")
     else:

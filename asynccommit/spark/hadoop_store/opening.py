@@ -24,6 +24,8 @@ _NO_JVM = (
     "asynccommit.spark.configure(spark), then asynccommit.spark.status, resume or rollback"
 )
 _KNOWN: dict[str, FileFacts] = {}
+_FILES: Any = None
+"""The filesystems of the JVM that has started this process, if one has."""
 
 
 def register_files(jvm: Any) -> None:
@@ -36,6 +38,18 @@ def register_files(jvm: Any) -> None:
         properties.put(PROPERTY, kind.newInstance())
         _KNOWN.clear()
     provide("jvm", open_in_jvm)
+
+
+def work_on(files: Any) -> None:
+    """Have this process open what the JVM that has started it can open."""
+    global _FILES
+    _FILES = files
+    provide("jvm", open_in_jvm)
+
+
+def is_child() -> bool:
+    """Return whether the JVM whose jobs this process commits has started it."""
+    return _FILES is not None
 
 
 def prepare(address: Address, options: Mapping[str, Any]) -> None:
@@ -66,16 +80,14 @@ def look_at(address: Address) -> FileFacts:
     This takes requests, so it is no function for an event loop. A job has opened the filesystem
     already; otherwise the active session does. Raises ``UnsupportedError``.
     """
-    from py4j.protocol import Py4JError
-
     name = _name(address)
     try:
         files = _files()
         if not files.has(name):
-            _open_by_session(files, address)
+            _open(files, address)
         _KNOWN[name] = facts_of(files, name)
         return _KNOWN[name]
-    except (Py4JError, OSError) as error:
+    except _errors() as error:
         why = message_of(error)
     raise UnsupportedError(f"{name}: the driver's JVM cannot open it: {why}")
 
@@ -105,6 +117,8 @@ def _name(address: Address) -> str:
 
 def _files() -> Any:
     """Return the JVM's filesystems. Raises ``UnsupportedError`` without one."""
+    if _FILES is not None:
+        return _FILES
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -116,7 +130,19 @@ def _files() -> Any:
     return found
 
 
-def _open_by_session(files: Any, address: Address) -> None:
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what is raised if the JVM fails, or has died."""
+    if _FILES is not None:
+        return (OSError,)
+    from py4j.protocol import Py4JError
+
+    return (Py4JError, OSError)
+
+
+def _open(files: Any, address: Address) -> None:
+    if _FILES is not None:
+        files.open(address.encode())
+        return
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

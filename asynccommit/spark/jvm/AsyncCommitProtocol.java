@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Spark's commit protocol with tasks that write manifests, or upload where nothing can be renamed,
- * and a job commit in the Python driver.
+ * and a job commit in Python.
  *
  * <p>Set by {@code spark.sql.sources.commitProtocolClass}. One instance lives in the driver, copies
  * of it in the tasks. For a scheme that Python has no store for it is Spark's own protocol.
@@ -91,6 +91,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     try {
       decide(path == null ? null : new Path(path).getFileSystem(context.getConfiguration()));
       refuseForgottenKey(Keys.jobKey(context.getConfiguration()));
+      Engine engine = isOurs() ? Engine.forJob() : null; // before anything is made
       deleteDelegated();
       super.setupJob(context);
       if (isOurs()) {
@@ -98,8 +99,8 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
         FileSystem fs = new Path(path).getFileSystem(conf);
         jobSide =
             taskSide instanceof UploadTask
-                ? (JobSide) new UploadJob((UploadTask) taskSide, fs, conf)
-                : (JobSide) new ManifestJob(taskSide.layout, fs, conf, alone);
+                ? (JobSide) new UploadJob((UploadTask) taskSide, engine, fs, conf)
+                : (JobSide) new ManifestJob(taskSide.layout, engine, fs, conf, alone);
         jobSide.setup(overwritten(), dynamic, conf);
       }
     } catch (IOException e) {

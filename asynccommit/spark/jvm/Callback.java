@@ -16,7 +16,7 @@ import javax.crypto.spec.SecretKeySpec;
  * class loaders, each with its own static fields. They are JDK objects, and an array, which nothing
  * that lists system properties shows.
  */
-final class Callback {
+final class Callback extends Engine {
   private static final int SEAL_LENGTH = 64;
 
   private final Function function;
@@ -35,6 +35,10 @@ final class Callback {
     }
     Object[] both = (Object[]) found;
     return new Callback((Function) both[0], (byte[]) both[1]);
+  }
+
+  String name() {
+    return "the Python driver";
   }
 
   /**

@@ -5,11 +5,11 @@ import java.io.IOException;
 import java.util.Map;
 import org.apache.spark.sql.execution.QueryExecutionException;
 
-/** The way to the Python driver: one JSON text there, one JSON text back. */
+/** The way to the engine: one JSON text there, one JSON text back. */
 final class Driver {
   private Driver() {}
 
-  /** Python did not answer; whether it has committed is not known. */
+  /** The engine did not answer; whether it has committed is not known. */
   static final class NoAnswer extends Exception {
     NoAnswer(String message, Throwable cause) {
       super(message, cause);
@@ -23,20 +23,12 @@ final class Driver {
     }
   }
 
-  /** Asks Python for something. Throws QueryExecutionException with its words if it says no. */
-  static void ask(Map request) throws IOException, NoAnswer, QueryExecutionException {
-    Callback callback = Callback.ofPython();
-    if (callback == null) {
-      throw refusal(
-          "asynccommit: nothing in this driver commits jobs, so this one was not begun: call"
-              + " asynccommit.spark.configure(spark) in the Python process that owns the session, or"
-              + " have spark-submit run the program by asynccommit-python"
-              + " (spark.pyspark.driver.python, as asynccommit spark-conf prints it). Without"
-              + " Python, unset spark.sql.sources.commitProtocolClass");
-    }
+  /** Asks the engine for something. Throws QueryExecutionException with its words if it says no. */
+  static void ask(Engine engine, Map request)
+      throws IOException, NoAnswer, QueryExecutionException {
     request.put("build", Keys.BUILD);
     ObjectMapper mapper = new ObjectMapper();
-    String text = callback.ask(mapper.writeValueAsString(request));
+    String text = engine.ask(mapper.writeValueAsString(request));
     Map reply = (Map) mapper.readValue(text, Map.class);
     boolean begins = "check".equals(request.get("what")); // later nothing may look refused
     if (!Boolean.TRUE.equals(reply.get("ok"))) {

@@ -23,7 +23,7 @@ public final class FileCalls {
   private static final int THREADS =
       Math.min(64, Math.max(16, 12 * Runtime.getRuntime().availableProcessors()));
   private static final int MOST = 4096; // results of one answer
-  private static final ThreadPoolExecutor POOL = pool();
+  private static final ThreadPoolExecutor POOL = pool("asynccommit-files");
 
   private final FileWork work;
   private final BlockingQueue done = new LinkedBlockingQueue();
@@ -42,12 +42,15 @@ public final class FileCalls {
    *
    * @param turn counts up; Py4J may send a request again, which then does nothing
    */
-  public synchronized void submit(long turn, byte[] calls) throws IOException {
+  public void submit(long turn, byte[] calls) throws IOException {
+    begin(turn, (List) mapper.readValue(calls, List.class));
+  }
+
+  synchronized void begin(long turn, List all) {
     if (turn <= submitted) {
       return;
     }
     submitted = turn;
-    List all = (List) mapper.readValue(calls, List.class);
     for (int i = 0; i < all.size(); i++) {
       POOL.execute(new One((List) all.get(i)));
     }
@@ -97,10 +100,10 @@ public final class FileCalls {
     }
   }
 
-  private static ThreadPoolExecutor pool() {
+  static ThreadPoolExecutor pool(String name) {
     ThreadPoolExecutor made =
         new ThreadPoolExecutor(
-            THREADS, THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue(), new Named());
+            THREADS, THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue(), new Named(name));
     made.allowCoreThreadTimeOut(true);
     return made;
   }
@@ -108,9 +111,14 @@ public final class FileCalls {
   /** Threads that keep neither the JVM nor a session's classes alive. */
   private static final class Named implements ThreadFactory {
     private final AtomicInteger count = new AtomicInteger();
+    private final String name;
+
+    Named(String name) {
+      this.name = name;
+    }
 
     public Thread newThread(Runnable work) {
-      Thread thread = new Thread(work, "asynccommit-files-" + count.incrementAndGet());
+      Thread thread = new Thread(work, name + "-" + count.incrementAndGet());
       thread.setDaemon(true);
       thread.setContextClassLoader(FileCalls.class.getClassLoader());
       return thread;

@@ -114,6 +114,7 @@ public final class Filesystems extends ConcurrentHashMap {
   private static void share(Map shared, FileSystem fs, Path place) throws IOException {
     String name = nameOf(fs);
     if (shared.get(name) != fs) {
+      refuseAnotherUser(name, (UserGroupInformation) shared.get(USER + name));
       shared.remove(FACTS + name);
       shared.remove(QUICK + name);
       shared.put(name, fs);
@@ -121,6 +122,16 @@ public final class Filesystems extends ConcurrentHashMap {
     }
     if (place != null) {
       shared.put(PLACE + name, place);
+    }
+  }
+
+  /** Refuses a second user: a name leads Python to one filesystem, and so to one user's rights. */
+  private static void refuseAnotherUser(String name, UserGroupInformation first) throws IOException {
+    String now = UserGroupInformation.getCurrentUser().getUserName();
+    if (first != null && !first.getUserName().equals(now)) {
+      throw new IOException(
+          name + " is in use as " + first.getUserName() + " in this JVM, and this session acts as "
+              + now + ": write as one user, or start a Spark for each");
     }
   }
 

@@ -27,6 +27,9 @@ abstract class JobSide {
 
   final Layout layout;
 
+  /** What was asked whether the job may run commits it, too. */
+  final Engine engine;
+
   /** Where the destination is. */
   final Disk disk;
 
@@ -40,8 +43,9 @@ abstract class JobSide {
   private Undo undo = null;
   private String settled = null;
 
-  JobSide(Layout layout, FileSystem fs, FileSystem working, Configuration conf) {
+  JobSide(Layout layout, Engine engine, FileSystem fs, FileSystem working, Configuration conf) {
     this.layout = layout;
+    this.engine = engine;
     this.disk = new Disk(fs, conf);
     this.working = new Disk(working, conf);
   }
@@ -66,6 +70,10 @@ abstract class JobSide {
     request.put("attempt", Integer.valueOf(layout.attempt));
     request.put("conf", Keys.userOptions(conf));
     request.put("storage", storage(conf));
+    String user = Engine.otherUser();
+    if (user != null) {
+      request.put("actsAs", user);
+    }
     return request;
   }
 
@@ -109,7 +117,7 @@ abstract class JobSide {
     undo = new Undo(undoing(tasks, overwrite, conf));
     unanswered = true; // until it is answered, whatever is thrown
     try {
-      Driver.ask(request);
+      Driver.ask(engine, request);
       unanswered = false;
     } catch (QueryExecutionException e) {
       unanswered = false;
@@ -117,11 +125,11 @@ abstract class JobSide {
     } catch (Driver.NoAnswer e) {
       if (!namesThisJob(layout.success())) {
         throw Driver.refusal(
-            "asynccommit: no answer from the Python driver, so it is not known whether job "
+            "asynccommit: no answer from " + engine.name() + ", so it is not known whether job "
                 + layout.jobId + " was committed to " + layout.dest + ": " + settle()
                 + " (" + e.getMessage() + ")");
       }
-      LOG.warn("No answer from Python, but {} says that the job is committed", layout.success());
+      LOG.warn("No answer, but {} says that the job is committed", layout.success());
     } finally {
       undo.end();
     }

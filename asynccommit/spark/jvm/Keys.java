@@ -20,6 +20,12 @@ final class Keys {
   /** Where the Python side leaves its callback; see {@link Callback}. */
   static final String CALLBACK = "asynccommit.spark.callback";
 
+  /** Where {@link Child} keeps the function that asks it. */
+  static final String CHILD = "asynccommit.spark.child";
+
+  /** What is locked while the child is looked for and started. */
+  static final String CHILD_LOCK = "asynccommit.spark.child.lock";
+
   /** Where the Python side leaves {@link Filesystems}. */
   static final String FILES = "asynccommit.spark.files";
 
@@ -32,7 +38,7 @@ final class Keys {
   /** What to do with any other scheme: {@code delegate} to Spark's own protocol or {@code refuse}. */
   static final String UNSUPPORTED = "spark.asynccommit.unsupportedScheme";
 
-  /** Where the Python side leaves the path of its interpreter; see {@link Undo}. */
+  /** Where the Python side leaves the path of its interpreter; see {@link Python}. */
   static final String PYTHON = "asynccommit.spark.python";
 
   /** Where the Python side leaves the folders that its modules come from. */

@@ -43,7 +43,7 @@ final class Leftovers {
           SessionState$.MODULE$.newHadoopConf(SparkContext.getOrCreate().hadoopConfiguration(), session);
       FileSystem fs = new Path(path).getFileSystem(conf);
       Path dest = fs.makeQualified(new Path(path));
-      if (isForeign(fs, dest, session) || Callback.ofPython() == null) {
+      if (isForeign(fs, dest, session)) {
         return false;
       }
       if (!isThere(fs, new Path(dest, "_temporary"))) {
@@ -51,6 +51,10 @@ final class Leftovers {
       }
       if (!isTemporaryOnly(fs, dest)) {
         return false;
+      }
+      Engine engine = Engine.forJob();
+      if (engine instanceof Child && Engine.otherUser() != null) {
+        return false; // nothing is removed with the rights of somebody else
       }
       Filesystems.share(fs, new Path(dest, "_temporary"));
       Map request = new LinkedHashMap();
@@ -61,7 +65,7 @@ final class Leftovers {
       request.put("attempt", Integer.valueOf(0));
       request.put("conf", Keys.userOptions(conf));
       request.put("storage", Keys.storageOptions(conf, dest));
-      Driver.ask(request);
+      Driver.ask(engine, request);
     } catch (Exception e) {
       LOG.warn("What a killed job may have left in {} stays there: {}", path, e.getMessage());
     }

@@ -16,8 +16,8 @@ final class ManifestJob extends JobSide {
   private final boolean alone;
 
   /** @param alone no job had anything there a moment ago, so none has this one's id */
-  ManifestJob(Layout layout, FileSystem fs, Configuration conf, boolean alone) {
-    super(layout, fs, fs, conf);
+  ManifestJob(Layout layout, Engine engine, FileSystem fs, Configuration conf, boolean alone) {
+    super(layout, engine, fs, fs, conf);
     this.alone = alone;
   }
 
@@ -40,13 +40,13 @@ final class ManifestJob extends JobSide {
       }
       disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
       Filesystems.share(disk.fs, layout.attemptDir);
-      Driver.ask(request("check", overwrite, dynamic, conf));
+      Driver.ask(engine, request("check", overwrite, dynamic, conf));
     } catch (Driver.Taken e) {
       throw e;
     } catch (Driver.NoAnswer e) {
       throw refused(
           Driver.refusal(
-              "asynccommit: no answer from the Python driver, so job " + layout.jobId
+              "asynccommit: no answer from " + engine.name() + ", so job " + layout.jobId
                   + " was not begun: " + e.getMessage()));
     } catch (Exception e) {
       throw refused(e);

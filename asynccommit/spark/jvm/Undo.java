@@ -4,8 +4,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -70,20 +68,7 @@ final class Undo extends Thread {
   }
 
   private Process launch() throws IOException {
-    String python = System.getProperty(Keys.PYTHON);
-    if (python == null) {
-      throw new IOException("which Python to run is not known");
-    }
-    List command = new ArrayList();
-    command.add(python);
-    command.add("-P"); // the working directory is no place for modules
-    command.add("-m");
-    command.add("asynccommit.spark.undo");
-    ProcessBuilder builder = new ProcessBuilder(command);
-    String path = System.getProperty(Keys.PYTHON_PATH);
-    if (path != null) {
-      builder.environment().put("PYTHONPATH", path);
-    }
+    ProcessBuilder builder = Python.ofEngine().module("asynccommit.spark.undo");
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     byte[] text = new ObjectMapper().writeValueAsBytes(request);
     Process process = builder.start();

@@ -16,8 +16,9 @@ final class UploadJob extends JobSide {
   private final UploadTask task;
   private final Configuration conf;
 
-  UploadJob(UploadTask task, FileSystem fs, Configuration conf) throws IOException {
-    super(task.layout, fs, task.layout.attemptDir.getFileSystem(conf), conf);
+  UploadJob(UploadTask task, Engine engine, FileSystem fs, Configuration conf)
+      throws IOException {
+    super(task.layout, engine, fs, task.layout.attemptDir.getFileSystem(conf), conf);
     this.task = task;
     this.conf = conf;
   }
@@ -47,13 +48,13 @@ final class UploadJob extends JobSide {
 
   void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {
     try {
-      Driver.ask(request("check", overwrite, dynamic, conf));
+      Driver.ask(engine, request("check", overwrite, dynamic, conf));
     } catch (Driver.Taken e) {
       throw e;
     } catch (Driver.NoAnswer e) {
       throw refused(
           Driver.refusal(
-              "asynccommit: no answer from the Python driver, so job " + layout.jobId
+              "asynccommit: no answer from " + engine.name() + ", so job " + layout.jobId
                   + " was not begun: " + e.getMessage()));
     } catch (Exception e) {
       throw refused(e);
@@ -80,7 +81,7 @@ final class UploadJob extends JobSide {
       return;
     }
     try {
-      Driver.ask(request("abort", conf)); // which leaves alone what has begun
+      Driver.ask(engine, request("abort", conf)); // which leaves alone what has begun
     } catch (Exception e) {
       LOG.warn(
           "Job {} was not aborted, and its uploads go on costing: asynccommit uploads list {}",
