@@ -87,9 +87,16 @@ def find(
         if not requested.classic and any(_is_classic(job, job_id) for job in found):
             raise NothingThereError(_classic(job_id, dest)) from None
         return FoundJob((FileLayout if requested.classic else Layout)(dest, job_id, attempt or 0))
-    state = "its commit has begun" if job.begun else f"{count_of(job.manifests, 'task')} committed"
-    output.note(f"found job {job.name}: {state}")
+    output.note(f"found job {job.name}: {_state(job)}")
     return job
+
+
+def _state(job: FoundJob) -> str:
+    if job.begun:
+        return "its commit has begun"
+    if job.ended:
+        return "its commit has ended"
+    return f"{count_of(job.manifests, 'task')} committed"
 
 
 def _is_classic(job: FoundJob, job_id: str) -> bool:

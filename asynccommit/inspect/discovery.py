@@ -332,7 +332,8 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         bare = not names and await is_there(store, layout.attempt_dir)
     else:
         bare = names == {JOB_OWNER}
-    known = bare or names & {"manifests", "tasks", RECORD}
+    ended = any(is_end(layout, path) for path in paths)  # on buckets it is deleted last
+    known = bare or ended or names & {"manifests", "tasks", RECORD}
     if not known or await is_phantom(store, layout.attempt_dir):
         return None
     manifests = await children(store, layout.manifests_dir)
@@ -341,7 +342,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         present=True,
         manifests=sum(info.path.endswith(MANIFEST_SUFFIX) for info in manifests),
         begun=RECORD in names and await _has_begun(store, layout),
-        ended=any(is_end(layout, path) for path in paths),
+        ended=ended,
         modified=modified,
         staged=bool(await children(store, layout.absolute_dir)),
         bare=bare,

@@ -215,18 +215,25 @@ def test_rollback_of_a_committed_job_is_refused(command: Command, tmp_path: Path
     assert visible(tmp_path) == WHOLE
 
 
-def test_a_committed_job_whose_clean_up_was_cut_short(command: Command) -> None:
+@pytest.mark.parametrize(
+    ("hns", "kept", "state"), [(True, "/tasks/", "has begun"), (False, ".done", "has ended")]
+)
+def test_a_committed_job_whose_clean_up_was_cut_short(
+    command: Command, hns: bool, kept: str, state: str
+) -> None:
     """On a bucket its record goes before the rest: it is said to be committed all the same."""
-    with running_gcs_emulator(buckets={"data": BucketOptions(hns=True)}) as emulator:
+    with running_gcs_emulator(buckets={"data": BucketOptions(hns=hns)}) as emulator:
         storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
-        asyncio.run(half_deleted(storage))
+        asyncio.run(half_deleted(storage, kept))
         words = ("gs://data/table", *(f"-s{key}={value}" for key, value in storage.items()))
 
         error = command.json("abort", *words, "--rollback")
 
         assert (error["code"], error["error"]) == (Exit.REFUSED, "refused")
         assert "it is committed and cannot be rolled back" in error["message"]
-        assert command.json("resume", *words)["already"] is True
+        assert command("resume", *words) == 0
+        assert f"found job {JOB}: its commit {state}" in command.err
+        assert "was committed before" in command.out
         left = [f"{path.rpartition('/')[2]}" for path in emulator.do(objects)]
         assert left == ["_SUCCESS", "part-0"]
 
@@ -238,9 +245,9 @@ def objects(emulator: GcsEmulator) -> list[str]:
     return sorted([*bucket.objects, *folders])
 
 
-async def half_deleted(storage: dict[str, str]) -> None:
-    """Commit a job, and let its clean-up be refused the first folder, after the record."""
-    refusal = Fault("delete_many", lambda op, path: DeniedError(op, path, "not today"), "/tasks/")
+async def half_deleted(storage: dict[str, str], kept: str) -> None:
+    """Commit a job, and let its clean-up be refused one path, after the record."""
+    refusal = Fault("delete_many", lambda op, path: DeniedError(op, path, "not today"), kept)
     store = Wrapped(GcsStore(Address("gs", "data", "/"), storage), Faults(refusal))
     job = ManifestCommitter(store, Layout(Address("gs", "data", "/table"), JOB), Options(), HOST)
     await job.setup_job()

@@ -23,7 +23,7 @@ from tests.crash_real.places import (
     table_before,
     visible,
 )
-from tests.crash_real.processes import committing, run, started
+from tests.crash_real.processes import committing, kill, run, started
 
 MODES = (Mode.APPEND, Mode.REPLACE_PARTITIONS)
 ATTEMPT = f"_temporary/{JOB}/00"
@@ -84,8 +84,7 @@ class Harness:
     def _kill(self, starting: AbstractContextManager[subprocess.Popen[str]], mode: Mode) -> str:
         with starting as child:
             time.sleep(self.rng.uniform(0, self._took[mode]))
-            child.kill()
-            child.wait()
+            kill(self.place, child)
         return where(self.place.tree())
 
     def _committing(self, mode: Mode) -> AbstractContextManager[subprocess.Popen[str]]:

@@ -109,6 +109,10 @@ class Place(Protocol):
         """Make it so again; files keep their identity."""
         ...
 
+    def busy(self) -> bool:
+        """Return whether the store may still execute requests of a client."""
+        ...
+
     def tree(self) -> dict[str, str]:
         """Return all that is there."""
         ...
@@ -150,6 +154,10 @@ class LocalPlace:
         """Make it so again; files keep their identity."""
         shutil.rmtree(self._dest, ignore_errors=True)
         shutil.copytree(self._saved, self._dest, copy_function=os.link)
+
+    def busy(self) -> bool:
+        """Return false: a process takes its system calls with it."""
+        return False
 
     def tree(self) -> dict[str, str]:
         """Return all that is there."""
@@ -221,6 +229,10 @@ class AdlsPlace:
             it.model.head_filesystem(self.filesystem).root = copy.deepcopy(self._saved)
 
         self._emulator.do(put_back)
+
+    def busy(self) -> bool:
+        """Return whether the store may still execute requests of a client."""
+        return bool(self._emulator.do(lambda it: it.stats()["connections"]))
 
     def tree(self) -> dict[str, str]:
         """Return all that is there."""
@@ -308,6 +320,10 @@ class GcsPlace:
         assert self._saved is not None
         buckets = self._saved.copy()._buckets
         self._emulator.do(lambda it: setattr(it.service, "_buckets", buckets))
+
+    def busy(self) -> bool:
+        """Return whether the store may still execute requests of a client."""
+        return bool(self._emulator.do(lambda it: it.stats()["connections"]))
 
     def tree(self) -> dict[str, str]:
         """Return all that is there."""

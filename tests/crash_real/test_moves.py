@@ -16,6 +16,7 @@ import pytest
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace, Place, digest
+from tests.crash_real.processes import kill
 from tests.support.selection import amount
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def kill_moves(place: Place, rng: random.Random, names: Path) -> None:
         with _move(place, "in", "out") as moving:
             _wait_until_moving(place, moving)
             time.sleep(rng.uniform(0, 0.8))
-            moving.kill()
+            kill(place, moving)
         here, there = _ends(place)
         assert not here.keys() & there.keys()
         assert {**here, **there} == EXPECTED | OWN
@@ -92,7 +93,7 @@ def kill_journaled_moves(place: Place, rng: random.Random, folder: Path) -> None
         with _move(place, "in", "out", "--journal", journal, "--lease", LEASE) as moving:
             _wait_until_moving(place, moving)
             time.sleep(rng.uniform(0, 0.8))
-            moving.kill()
+            kill(place, moving)
         here, there = _data(place)
         assert not here.keys() & there.keys()
         assert {**here, **there} == EXPECTED | OWN
@@ -102,7 +103,7 @@ def kill_journaled_moves(place: Place, rng: random.Random, folder: Path) -> None
             with _settle(place, way, journal) as settling:
                 time.sleep(rng.uniform(0.3, 1.5))
                 settlings += settling.poll() is None
-                settling.kill()
+                kill(place, settling)
         undone = _settled(place, way, journal)
         assert _data(place) == ((EXPECTED, OWN) if undone else ({}, EXPECTED | OWN))
         if local:
