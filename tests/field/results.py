@@ -139,7 +139,7 @@ in common with the driver but the network. The store is this package's emulator 
 tasks reach through Hadoop's client of their Spark line. Rows are read by pyarrow's own client.
 
 {events} events are to strike slow writes there, in each draw one of each kind. After each the
-rows of the table are compared, and so is the number of files with the report's:
+rows of the table are compared, and after the first four the number of files with the report's:
 
 - executors are killed while their tasks write;
 - an executor is stopped until its tasks are tried a second time, and then goes on beside them;
