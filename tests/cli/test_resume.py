@@ -216,7 +216,7 @@ def test_rollback_of_a_committed_job_is_refused(command: Command, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("hns", "kept", "state"), [(True, "/tasks/", "has begun"), (False, ".done", "has ended")]
+    "hns, kept, state", [(True, "/tasks/", "has begun"), (False, ".done", "has ended")]
 )
 def test_a_committed_job_whose_clean_up_was_cut_short(
     command: Command, hns: bool, kept: str, state: str
