@@ -1,8 +1,7 @@
-"""What is on a store at one moment, as JSON, so that it can be had again by another version.
+"""Images of stores: JSON from which a later version of the models restores the same state.
 
-An image names no class of the models: each row has what a request can find out about a file or a
-directory, under its path. Bytes that no flush has committed, and how requests are counted, are left
-out.
+An image names no class of the models. Under the path of each file and directory it has what
+requests can find out about it, without uncommitted bytes and counts of requests.
 """
 
 from __future__ import annotations

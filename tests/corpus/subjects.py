@@ -164,4 +164,4 @@ SUBJECTS: Mapping[str, tuple[Subject, ...]] = {
     "s3": UPLOADS,
     "disk": (*JOBS, *OF_FILES, *MOVES),
 }
-"""What dies on each store; in ``adls-format-2`` plans are in files of their own."""
+"""The work that dies on each store; in ``adls-format-2`` a plan has a file of its own."""

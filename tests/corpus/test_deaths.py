@@ -1,4 +1,4 @@
-"""What an earlier version left when its process died, this version ends as that one did."""
+"""Work left by a process of an earlier version that died ends as in that version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.corpus.deaths import Death, End, cases, end, load, subject
 from tests.support.selection import amount, day
 
 STATES = amount("ASYNCCOMMIT_CORPUS", quick=6, full=1_000)
-"""How many states of each kind of work."""
+"""The number of states that are tried of each kind of work."""
 IN_MEMORY = [case for case in cases() if case[0] != "disk"]
 ON_DISK = [name for store, name in cases() if store == "disk"]
 

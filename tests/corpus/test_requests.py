@@ -1,4 +1,4 @@
-"""What the jar of an earlier version asks, this version answers as that one did."""
+"""Requests of an earlier version's jar get the answers that they got from that version."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_one_child_commits_all_jobs(spark: Any, frame: Any, table: Path, tmp_pat
 
 
 def test_store_of_the_jvm_is_reached_over_the_channel(spark: Any, frame: Any, table: Path) -> None:
-    """What Py4J does for a Python driver the frames do: the child asks, and the JVM renames."""
+    """A child reaches the JVM's store by frames, as a Python driver does by Py4J."""
     table = table.parent.parent / "linked"  # a mount takes no encoded name
     table.mkdir()
     view = f"view{os.stat(table).st_ino}"  # Hadoop keeps the filesystem of a name
