@@ -50,7 +50,9 @@ def _differs(recorded: End, found: End) -> list[str]:
 
 
 @pytest.mark.more
+@pytest.mark.every(3)
 @pytest.mark.sample(8)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("store, name", IN_MEMORY)
 def test_dead_work_ends_as_it_did(store: str, name: str) -> None:
     """Resumed, rolled back or committed again, it leaves the tree that was recorded."""

@@ -13,7 +13,13 @@ from tests.field.cells import LOCAL, TIMEOUT
 from tests.field.environments import environment, installed_line
 from tests.field.place import Place, StartError
 
-pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.every(3),
+    pytest.mark.full,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+]
 
 # What runs in the place of Python: the engine kills the JVM or itself, then goes on if it can.
 ENGINE = """\

@@ -8,7 +8,7 @@ import math
 import random
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -101,6 +101,9 @@ def fits(hint: Any, value: Any) -> bool:
         return type(value) is tuple and all(fits(parts[0], item) for item in value)
     if origin is Callable:
         return callable(value)
+    if origin is Sequence:
+        whole = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return whole and all(fits(parts[0], item) for item in value)
     if origin is not None:
         assert issubclass(origin, Mapping)
         return isinstance(value, Mapping) and all(

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ class Settings:
         default_factory=lambda: {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}, repr=False
     )
     flat: bool = False
-    onelake: Mapping[str, Collection[str]] | None = None
+    onelake: Mapping[str, Sequence[str]] | None = None
     filesystems: tuple[str, ...] = ()
     climate: Climate = field(default_factory=Climate)
     pages: AdlsLimits = field(default_factory=AdlsLimits)
