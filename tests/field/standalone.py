@@ -198,15 +198,22 @@ class Cluster:
             file.write(data)
 
     def fetch(self, path: str, folder: Path) -> None:
-        """Copy what is below a path of the store into a directory."""
+        """Copy what is below a path of the store into a directory.
+
+        Files of jobs may go meanwhile: a clean-up outlives its commit.
+        """
         for name in self.names(path):
             place = folder / name
             if name.endswith("/"):
                 place.mkdir(parents=True, exist_ok=True)
-            else:
-                place.parent.mkdir(parents=True, exist_ok=True)
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            try:
                 with self.account.open_input_stream(f"data{path}/{name}") as file:
                     place.write_bytes(file.read())
+            except FileNotFoundError:
+                if not name.startswith("_temporary/"):
+                    raise
 
     def stats(self) -> dict[str, Any] | None:
         """Return what the store has counted, or ``None`` if it does not answer yet."""
