@@ -138,7 +138,7 @@ the addresses exists outside. A worker sees Java, a bare Python and Spark's file
 in common with the driver but the network. The store is this package's emulator of ADLS, which
 tasks reach through Hadoop's client of their Spark line. Rows are read by pyarrow's own client.
 
-{events} events are to strike slow writes there, in each draw one of each kind. After each the
+{events} events strike slow writes there, in each draw one of each kind. After each the
 rows of the table are compared, and after the first four the number of files with the report's:
 
 - executors are killed while their tasks write;
