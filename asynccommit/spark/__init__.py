@@ -66,10 +66,10 @@ def configure(
         schemes: the schemes to commit here. ``"*"`` is any whose filesystem the session can open
             and whose renames are atomic; it works through the JVM. By default that, and all that
             have a store.
-        stores: schemes whose Hadoop client Spark's tasks need, as ``["abfs"]`` or ``["s3a"]``: a
-            builder that starts Spark gets the Maven packages in the version of its Hadoop. Where a
-            JVM runs already, as under spark-submit, a session without them is an error that names
-            the flags to start Spark with.
+        stores: schemes whose Hadoop client Spark's tasks need, of ``abfs``, ``abfss``, ``gs`` (from
+            Hadoop 3.5 on) and ``s3a``: a builder that starts Spark gets the Maven packages in the
+            version of its Hadoop. Where a JVM runs already, as under spark-submit, a session
+            without them is an error that names the flags to start Spark with.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.

@@ -33,16 +33,40 @@ class Client:
     Attributes:
         kind: the class that Hadoop loads for the scheme.
         artifact: Maven's group and artifact; its version is that of Hadoop.
+        since: the first version of Hadoop that has it.
+        other: the artifact of another client of the store.
+        instead: what to do where Hadoop has none.
     """
 
     kind: str
     artifact: str
+    since: tuple[int, ...] = ()
+    other: str = ""
+    instead: str = ""
+
+    @property
+    def jars(self) -> Mapping[str, str]:
+        """Return patterns of the jars with a client of the store, by artifact."""
+        ours = self.artifact.rpartition(":")[2]
+        others = {self.other: f"{self.other}-*.jar"} if self.other else {}
+        return {ours: f"{ours}-[0-9]*.jar", **others}
 
 
+_GOOGLE = (
+    "set spark.jars to the jar of Google's connector, com.google.cloud.bigdataoss:gcs-connector, "
+    "whose name ends in shaded, and leave gs out of stores"
+)
 _AZURE = "org.apache.hadoop:hadoop-azure"
 CLIENTS: Mapping[str, Client] = {
     "abfs": Client("org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem", _AZURE),
     "abfss": Client("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem", _AZURE),
+    "gs": Client(
+        "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",
+        "org.apache.hadoop:hadoop-gcp",
+        since=(3, 5),
+        other="gcs-connector",
+        instead=_GOOGLE,
+    ),
     "s3a": Client("org.apache.hadoop.fs.s3a.S3AFileSystem", "org.apache.hadoop:hadoop-aws"),
 }
 
@@ -57,7 +81,8 @@ def client_settings(
         hadoop: version of Hadoop among Spark's jars.
         before: settings so far; packages that they name are kept.
 
-    Raises ``OptionError`` for a scheme without a known client.
+    Raises ``OptionError`` for a scheme without a known client, and ``UnsupportedError`` if this
+    Hadoop has none for it.
     """
     wanted, excluded = _packages(stores, hadoop)
     added = {PACKAGES: wanted, EXCLUDES: excluded}
@@ -108,9 +133,10 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
     version = str(session._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
     context = session.sparkContext.getConf()
     before = {key: context.get(key, "") for key in CLIENT_KEYS}
-    settings = client_settings(stores, version, before)
-    missing = [each for each in stores if conf.getClassByNameOrNull(CLIENTS[each].kind) is None]
+    check_schemes(stores)
+    missing = [each for each in stores if not _has_client(conf, each)]
     if missing:
+        settings = client_settings(missing, version, before)
         flags = " ".join(f"{CLIENT_KEYS[key]} {value}" for key, value in settings.items())
         lines = "; ".join(f"{key} {value}" for key, value in settings.items())
         raise UnsupportedError(
@@ -121,13 +147,22 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
         )
 
 
+def _has_client(conf: Any, scheme: str) -> bool:
+    """Return whether a class can be loaded: Hadoop's, or one that is set."""
+    kinds = {CLIENTS[scheme].kind, conf.get(f"fs.{scheme}.impl") or CLIENTS[scheme].kind}
+    return any(conf.getClassByNameOrNull(kind) is not None for kind in kinds)
+
+
 def _packages(stores: Sequence[str], hadoop: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return the coordinates of packages to load, and of those to leave out."""
     wanted: list[str] = []
     excluded: list[str] = []
     check_schemes(stores)
     for scheme in stores:
-        wanted.append(f"{CLIENTS[scheme].artifact}:{hadoop}")
+        client = CLIENTS[scheme]
+        if tuple(map(int, re.findall(r"\d+", hadoop)[:3])) < client.since:
+            raise UnsupportedError(f"Hadoop {hadoop} has no client for {scheme}: {client.instead}")
+        wanted.append(f"{client.artifact}:{hadoop}")
         if scheme == "s3a" and hadoop in S3A_SDKS:
             wanted += [f"{SDK}:{part}:{S3A_SDKS[hadoop]}" for part in SDK_PARTS]
             excluded.append(f"{SDK}:bundle")

@@ -26,10 +26,9 @@ from asynccommit.stores.urls import Address, parse_url
 SCHEMES = ("file", "abfs", "gs", "hdfs", "s3a")
 """The schemes that are looked at in every session."""
 
-_CLIENTS = ("abfs", "s3a")
+_CLIENTS = ("abfs", "gs", "s3a")
 _UPLOADS = ("s3", "s3a")
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
-_GOOGLE = "add Google's connector: com.google.cloud.bigdataoss:gcs-connector, the jar named shaded"
 
 
 def diagnose(session: Any, url: str | None, *, write: bool) -> Diagnosis:
@@ -86,13 +85,13 @@ def check_jars(wanted: str | None = None) -> Iterator[Check]:
 
 
 def _client_among(jars: Path, scheme: str, hadoop: str) -> Check:
-    name = CLIENTS[scheme].artifact.rpartition(":")[2]
-    found = next(jars.glob(f"{name}-[0-9]*.jar"), None)
-    if found is not None:
-        return Check(f"client of {scheme}", found.name, ok=True)
-    for key in ("spark.jars", PACKAGES):
-        if name in sessions.default_setting(key):
-            return Check(f"client of {scheme}", f"{key} of spark-defaults.conf", ok=True)
+    for name, pattern in CLIENTS[scheme].jars.items():
+        found = next(jars.glob(pattern), None)
+        if found is not None:
+            return Check(f"client of {scheme}", found.name, ok=True)
+        for key in ("spark.jars", PACKAGES):
+            if name in sessions.default_setting(key):
+                return Check(f"client of {scheme}", f"{key} of spark-defaults.conf", ok=True)
     remedy, lines = _loading(scheme, hadoop)
     return Check(f"client of {scheme}", "not among Spark's jars", None, remedy, lines)
 
@@ -100,8 +99,11 @@ def _client_among(jars: Path, scheme: str, hadoop: str) -> Check:
 def _loading(scheme: str, hadoop: str) -> tuple[str, Sequence[str]]:
     """Return the call and the settings that load the client of a scheme."""
     if scheme not in CLIENTS:
-        return _GOOGLE * (scheme == "gs"), ()
-    settings = client_settings([scheme], hadoop, {})
+        return "", ()
+    try:
+        settings = client_settings([scheme], hadoop, {})
+    except UnsupportedError as error:
+        return str(error), ()
     remedy = f"before the session starts: configure(builder, stores=[{scheme!r}])"
     return remedy, [f"{key} {value}" for key, value in settings.items()]
 

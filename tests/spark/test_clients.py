@@ -33,10 +33,18 @@ def test_client_of_amazon_comes_without_the_whole_sdk() -> None:
     assert client_settings(["s3a"], "3.3.4", {}) == {PACKAGES: "org.apache.hadoop:hadoop-aws:3.3.4"}
 
 
+def test_client_of_google_is_hadoops_own_where_it_has_one() -> None:
+    """Before Hadoop 3.5 the error says which jar to set instead."""
+    assert client_settings(["gs"], "3.5.0", {}) == {PACKAGES: "org.apache.hadoop:hadoop-gcp:3.5.0"}
+    assert client_settings(["gs"], "4.0.0-beta1", {})
+    with pytest.raises(UnsupportedError, match=r"Hadoop 3\.4\.2 has no client for gs: set spark"):
+        client_settings(["gs"], "3.4.2", {})
+
+
 def test_scheme_without_a_known_client() -> None:
     """The error names the schemes that have one."""
-    with pytest.raises(OptionError, match="stores has 'gs': expected some of abfs, abfss, s3a"):
-        client_settings(["gs"], "3.5.0", {})
+    with pytest.raises(OptionError, match=r"stores has 'oss': expected .* abfss, gs, s3a"):
+        client_settings(["oss"], "3.5.0", {})
 
 
 def test_version_of_hadoop(tmp_path: Path) -> None:

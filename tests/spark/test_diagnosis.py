@@ -88,6 +88,21 @@ def test_jars_of_the_installed_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "spark-defaults.conf" in loaded.found
 
 
+@pytest.mark.jvm
+def test_google_has_two_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's connector counts, and where Hadoop has no client it is the remedy."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    for version, part in (("3.5.0", "configure(builder"), ("3.4.1", "gcs-connector, whose name")):
+        (tmp_path / f"hadoop-client-api-{version}.jar").touch()
+        monkeypatch.setattr("asynccommit.spark.diagnosis.spark_jars", lambda: tmp_path)
+        assert part in _by_name(check_jars("gs"))["client of gs"].remedy
+        (tmp_path / f"hadoop-client-api-{version}.jar").unlink()
+
+    for jar in ("hadoop-client-api-3.4.1.jar", "gcs-connector-hadoop3-2.2.14-shaded.jar"):
+        (tmp_path / jar).touch()
+    assert _by_name(check_jars("gs"))["client of gs"].ok is True
+
+
 def test_what_is_no_session() -> None:
     """Spark Connect and other objects are refused by name."""
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()

@@ -25,7 +25,7 @@ def spark_conf(
         typer.Option(
             "--store",
             metavar="SCHEME",
-            help="Add the Hadoop client of a store: abfs, abfss or s3a. Repeatable.",
+            help="Add the Hadoop client of a store: abfs, abfss, gs or s3a. Repeatable.",
         ),
     ] = None,
     spark_home: Annotated[

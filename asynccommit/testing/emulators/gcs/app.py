@@ -85,6 +85,8 @@ class GcsApp:
     ) -> GcsCall:
         """Parse a request. Raises ``GcsRefusal`` if there is no such operation."""
         path, _, text = target.partition("?")
+        if path.startswith("//batch/"):  # as Google's library for Java asks
+            path = path[1:]
         query = parse_query(text) if text else {}
         verb = headers.get("x-http-method-override", method)
         if verb == "HEAD":

@@ -48,6 +48,16 @@ async def test_each_part_has_its_own_outcome(gcs: GcsClient) -> None:
     assert await gcs.names() == ["c"]
 
 
+async def test_two_slashes_before_the_path(gcs: GcsClient) -> None:
+    """Google's library for Java asks so, and is answered."""
+    body = b"--b\r\nContent-Type: application/http\r\n\r\nGET /storage/v1/b/data\r\n\r\n--b--"
+    headers = {"Content-Type": "multipart/mixed; boundary=b"}
+    answer = await gcs.send("POST", "//batch/storage/v1", body, headers)
+
+    assert answer.status == 200
+    assert b"HTTP/1.1 200 OK" in answer.body
+
+
 async def test_form_of_the_answer(gcs: GcsClient) -> None:
     """Each part is a whole answer of HTTP, and names the request that it is to."""
     await gcs.make("a")
