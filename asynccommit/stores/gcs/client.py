@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
+from asynccommit.errors import UnsupportedError
 from asynccommit.runtime.host import Host
 from asynccommit.stores.gcs.errors import (
     GcsErrorTranslator,
@@ -22,6 +23,12 @@ from asynccommit.stores.http.base import READS, Response, Transport
 from asynccommit.stores.http.client import SILENCE, SMALL, HttpClient
 from asynccommit.stores.http.errors import Answer
 from asynccommit.stores.http.tokens import Flight, TokenError
+
+_ZONE = "zone"
+_NO_ZONES = (
+    "the bucket is zonal (Rapid storage), which is not supported: its objects are written and read "
+    "by gRPC only, and are visible before they are whole; write to a bucket in a region"
+)
 
 
 class GcsClient(HttpClient[GcsRequest]):
@@ -144,7 +151,7 @@ class GcsClient(HttpClient[GcsRequest]):
     async def _probe(self) -> Answer:
         """Ask for the layout of the bucket; a failure leaves it unknown."""
         bucket = self.place.bucket_path
-        query = f"fields=hierarchicalNamespace{PLAIN}"
+        query = f"fields=hierarchicalNamespace,locationType{PLAIN}"
         try:
             answer = await self._exchange("GET", f"{bucket}/storageLayout", query, {}, b"", SMALL)
             if answer.status == 404 and not says_no_bucket(answer):
@@ -160,6 +167,8 @@ class GcsClient(HttpClient[GcsRequest]):
         if answer.status == 200:
             try:
                 found = json_of(answer.body)
+                if found.get("locationType") == _ZONE:
+                    raise UnsupportedError(f"{request.op} {request.path}: {_NO_ZONES}")
                 return bool((found.get("hierarchicalNamespace") or {}).get("enabled"))
             except ValueError as error:
                 raise self.unread(request, error) from None

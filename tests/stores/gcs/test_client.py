@@ -21,6 +21,7 @@ from asynccommit.errors import (
     StoreError,
     ThrottledError,
     UnavailableError,
+    UnsupportedError,
 )
 from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.store import GcsStore
@@ -276,6 +277,23 @@ async def test_a_bucket_whose_kind_is_said_is_not_asked(
     assert store.traits.atomic_directory_rename is hns
     await store.put("/f", b"")
     assert emulator.weather.requests["layout"] == 0
+
+
+async def test_a_zonal_bucket_is_refused_before_anything_is_sent(opened: Open) -> None:
+    """The question about folders tells; a bucket of the class is refused whatever is asked."""
+    options = {BUCKET: BucketOptions(hns=True, location="US-CENTRAL1", storage_class="RAPID")}
+    async with GcsEmulator(buckets=options) as emulator:
+        store = opened(emulator.endpoint)
+        for request in (store.put("/f", b""), store.list("/"), store.rename("/a", "/b")):
+            with pytest.raises(
+                UnsupportedError, match=r"is zonal .* write to a bucket in a region"
+            ):
+                await request
+        assert set(emulator.weather.requests) == {"layout"}
+
+        told = opened(emulator.endpoint, hns=True)
+        with pytest.raises(RejectedError, match="requires appendable objects"):
+            await told.put("/f", b"")
 
 
 async def test_a_failed_question_is_asked_again(opened: Open, emulator: GcsEmulator) -> None:

@@ -29,7 +29,7 @@ def show_bucket(bucket: GcsBucket, origin: str, project: int = 0) -> Json:
         "generation": str(int(bucket.created * 1_000_000)),
         "etag": bucket_etag(bucket),
         "location": options.location,
-        "locationType": "multi-region" if len(options.location) == 2 else "region",
+        "locationType": options.location_type,
         "storageClass": options.storage_class,
         "timeCreated": rfc3339(bucket.created),
         "updated": rfc3339(bucket.updated),
@@ -77,7 +77,7 @@ def show_layout(bucket: GcsBucket) -> Json:
         "kind": "storage#storageLayout",
         "bucket": bucket.name,
         "location": options.location,
-        "locationType": "multi-region" if len(options.location) == 2 else "region",
+        "locationType": options.location_type,
     }
     return {**shown, "hierarchicalNamespace": {"enabled": True}} if options.hns else shown
 

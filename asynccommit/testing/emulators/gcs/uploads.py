@@ -178,7 +178,8 @@ class UploadRoutes:
 
     def _check(self, call: GcsCall) -> None:
         """Reject at the start an upload that would be rejected at its end."""
-        self._service.get_bucket(call.bucket)
+        if self._service.get_bucket(call.bucket).options.zonal:  # as its users report
+            raise refuse("invalid", "Zonal buckets do not support resumable upload.")
         wanted = call.conditions()
         if wanted == Preconditions():
             return

@@ -22,7 +22,7 @@ class BucketOptions:
     Attributes:
         hns: with a hierarchical namespace; cannot be changed.
         location: location; a rewrite to another location may take several calls.
-        storage_class: default storage class of objects.
+        storage_class: default storage class of objects; with ``RAPID`` the bucket is in one zone.
         versioning: replaced and deleted objects become noncurrent.
         soft_delete: seconds during which deleted objects can be restored; 0 disables it. Real
             buckets have 7 days (``WEEK``) by default.
@@ -45,6 +45,18 @@ class BucketOptions:
     default_kms_key_name: str = ""
     moves: bool = True
     quotas: Quotas = NO_QUOTAS
+
+    @property
+    def zonal(self) -> bool:
+        """Return whether the bucket is in one zone, so only gRPC writes there."""
+        return self.storage_class == "RAPID"
+
+    @property
+    def location_type(self) -> str:
+        """Return the kind of the location."""
+        if self.zonal:
+            return "zone"
+        return "multi-region" if len(self.location) == 2 else "region"
 
 
 class Folder(NamedTuple):

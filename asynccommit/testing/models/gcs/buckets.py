@@ -269,4 +269,6 @@ class GcsBuckets:
 def _checked(options: BucketOptions) -> BucketOptions:
     if options.hns and options.versioning:  # documented: one or the other
         raise refuse("invalid", "Object versioning is not supported with hierarchical namespace.")
+    if options.zonal and not options.hns:  # documented
+        raise refuse("invalid", "A zonal bucket needs a hierarchical namespace.")
     return options

@@ -50,7 +50,12 @@ class ObjectOperations(GcsFolders):
     def _make(
         self, bucket: GcsBucket, name: str, content: Content, details: Details, now: float
     ) -> GcsObject:
-        """Create an object at a name that was cleared, with the folders above it."""
+        """Create an object at a name that was cleared, with the folders above it.
+
+        Rejected in a zonal bucket, as its users report: only gRPC writes appendable objects.
+        """
+        if bucket.options.zonal:
+            raise refuse("invalid", "This bucket requires appendable objects.")
         made = GcsObject(bucket.name, name, self._next_generation(now), content, details, now)
         there = bucket.objects.get(name)
         if there is not None:

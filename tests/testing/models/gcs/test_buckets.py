@@ -23,6 +23,18 @@ def test_a_bucket_is_as_it_was_made() -> None:
     assert "data" in repr(found)
 
 
+def test_a_zonal_bucket_has_folders_and_takes_no_object() -> None:
+    """Its objects are appendable ones, which only gRPC writes; folders are made as ever."""
+    with refused(400, "invalid", "needs a hierarchical namespace"):
+        Bench(storage_class="RAPID")
+    bench = Bench(hns=True, storage_class="RAPID", location="US-CENTRAL1")
+    bench.insert_folder(BUCKET, "d")
+
+    assert bench.get_bucket(BUCKET).options.location_type == "zone"
+    with refused(400, "invalid", "requires appendable objects"):
+        bench.put("d/f")
+
+
 @pytest.mark.parametrize("name", ["ab", "A-bucket", "-abc", "abc-", "a/b", "x" * 64, ""])
 def test_bad_names(name: str) -> None:
     """As in https://cloud.google.com/storage/docs/buckets#naming."""
