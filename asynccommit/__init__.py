@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         rollback_job,
     )
     from asynccommit.commit.errors import CommitterWarning
-    from asynccommit.commit.layout import TaskCommit
+    from asynccommit.commit.layouts.layout import TaskCommit
     from asynccommit.commit.meter import Progress
     from asynccommit.commit.task import Task
     from asynccommit.errors import (
@@ -72,7 +72,7 @@ else:
             ],
             "commit.errors": ["CommitterWarning"],
             "commit.meter": ["Progress"],
-            "commit.layout": ["TaskCommit"],
+            "commit.layouts.layout": ["TaskCommit"],
             "commit.task": ["Task"],
             "errors": [
                 "AsyncCommitError",

@@ -21,10 +21,10 @@ from typing import Annotated, Any, NoReturn
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.cell_progress import shown_in_cell
 from asynccommit.commit.context import OnVisible
+from asynccommit.commit.driver.record_owner import resume_hint
 from asynccommit.commit.job.observing import observed_run
-from asynccommit.commit.job.record_owner import resume_hint
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.api import OptionsLike, StorageOptions
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode
 from asynccommit.parallel import EngineMode, JobArguments, TaskPlace

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from asynccommit.api import OptionsLike, StorageOptions
-from asynccommit.commit.layout import TaskCommit, check_name
+from asynccommit.commit.layouts.layout import TaskCommit, check_name
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import Mode

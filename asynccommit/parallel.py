@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from asynccommit import sync
 from asynccommit.api import OptionsLike, StorageOptions
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import ExistsError, OptionError, PreflightError, UnsupportedError
 from asynccommit.formats.partition_names import Single, directory, moment_of

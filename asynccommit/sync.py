@@ -30,7 +30,7 @@ from asynccommit.api import Job
 from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.cell_progress import is_notebook, shown_in_cell
 from asynccommit.commit.context import OnVisible
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore

@@ -8,7 +8,7 @@ from itertools import islice
 from time import perf_counter
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import RECORD, Layout
+from asynccommit.commit.layouts.layout import RECORD, Layout
 from asynccommit.errors import NotFoundError
 from asynccommit.options.job import Options
 from asynccommit.results import JobReport

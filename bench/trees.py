@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path
 
 from asynccommit.commit.job.messages import digest
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.formats.statistics import Statistics
 
 JOB_ID = "7d1f6a52-2a0c-4f0e-9a57-6b1f3a1c0d11"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit import CommittedError, OwnedError, sync
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
 from tests.support.engine_places import Place, place
 from tests.support.jobs import visible

@@ -19,7 +19,7 @@ import pytest
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 
 from asynccommit import OptionError, UnsupportedError, sync
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import PreflightError
 from asynccommit.parallel import partition_directory
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread

@@ -13,7 +13,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from asynccommit import CommittedError, OptionError, UnsupportedError, sync
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
 from tests.support.engine_drivers import RAY_CHECKPOINT_DRIVER, killed_at
 from tests.support.engine_places import place, values_at

@@ -11,7 +11,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from asynccommit import Mode, OptionError, Progress, State, sync
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, PreflightError, UnsupportedError
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.cli.support import TASKS, cut_short, prepare

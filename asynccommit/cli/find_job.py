@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Output
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import CommitError, NotFoundError
 from asynccommit.inspect.discovery import (

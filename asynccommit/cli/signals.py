@@ -12,7 +12,7 @@ from typing import NoReturn
 from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Exit, Stopped
 from asynccommit.commit.hints import command, job_command
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import AsyncCommitError
 from asynccommit.inspect.discovery import look_at, open_stores
 from asynccommit.inspect.status import JobView, view

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from asynccommit.commit.writers import Chunk, Writer, abort_after
+from asynccommit.commit.tasks.writers import Chunk, Writer, abort_after
 from asynccommit.errors import StoreError
 from asynccommit.runtime.loop_thread import submit
 

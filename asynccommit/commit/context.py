@@ -9,8 +9,8 @@ from enum import Enum
 from functools import partial
 from typing import Protocol, Self
 
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_file_output import CLASS
+from asynccommit.commit.layouts.file_output import CLASS
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.meter import CommitMeter, OnProgress
 from asynccommit.commit.output_sizes import OutputSizes
 from asynccommit.formats.commit_owner import Outcome

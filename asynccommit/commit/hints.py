@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from asynccommit.commit.layout import TEMPORARY, Layout
-from asynccommit.commit.layout_file_output import FileLayout
-from asynccommit.commit.layout_move import MoveLayout
-from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import TEMPORARY, Layout
+from asynccommit.commit.layouts.move import MoveLayout
+from asynccommit.commit.layouts.uploads import StagingLayout, UploadLayout
 from asynccommit.options.uploads import NAME, STAGING_PATH
 from asynccommit.stores.urls import Address
 

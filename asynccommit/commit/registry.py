@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 from asynccommit.commit.context import OnVisible
-from asynccommit.commit.job.heartbeat import Heartbeats
+from asynccommit.commit.driver.heartbeat import Heartbeats
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
-from asynccommit.commit.task_output import Work
+from asynccommit.commit.tasks.output import Work
 from asynccommit.commit.unsupported_committers import is_classic, refuse
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import CLASSIC, Mode, Options, OptionWarning

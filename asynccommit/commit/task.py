@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.name_lengths import too_long
 from asynccommit.commit.registry import Committer
-from asynccommit.commit.task_output import Work
-from asynccommit.commit.writers import Chunk, Writer
+from asynccommit.commit.tasks.output import Work
+from asynccommit.commit.tasks.writers import Chunk, Writer
 from asynccommit.errors import CommitError, ExistsError, OptionError, UnsupportedError
 from asynccommit.options.checked import checked
 from asynccommit.runtime.loop_thread import submit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layouts.layout import TEMPORARY
 from asynccommit.demo import flights
 from asynccommit.demo.emulated import RunningEmulator
 from asynccommit.demo.flights import Ground, Say

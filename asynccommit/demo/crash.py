@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.table import Table
 
-from asynccommit.commit.layout import SUCCESS
+from asynccommit.commit.layouts.layout import SUCCESS
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.outcome import short_path
 from asynccommit.demo.scenario import Scenario

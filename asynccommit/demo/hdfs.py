@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from asynccommit import sync
-from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layouts.layout import TEMPORARY
 from asynccommit.demo import flights
 from asynccommit.demo.flights import Ground, Say
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way

@@ -20,7 +20,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.commit.layout import SUCCESS, TEMPORARY
+from asynccommit.commit.layouts.layout import SUCCESS, TEMPORARY
 from asynccommit.demo import flights
 from asynccommit.demo.crash import TASKS, CrashScenario, KilledTable, crash_table
 from asynccommit.demo.flights import Ground, Say

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layouts.layout import TEMPORARY
 from asynccommit.demo.flights import Say
 
 _EVERY = 5.0  # seconds between two lines if there is no terminal

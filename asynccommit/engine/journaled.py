@@ -13,7 +13,7 @@ import anyio
 
 from asynccommit.commit.by_rename.move_committer import FilesToMove, MoveCommitter
 from asynccommit.commit.context import OnEnd
-from asynccommit.commit.layout_move import PREFIX, MoveLayout
+from asynccommit.commit.layouts.move import PREFIX, MoveLayout
 from asynccommit.commit.meter import Progress
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.engine.directories import remove_emptied

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
+from asynccommit.commit.driver.owners import time_of
 from asynccommit.commit.hints import quoted
-from asynccommit.commit.job.owners import time_of
 from asynccommit.errors import (
     ExistsError,
     ManifestError,

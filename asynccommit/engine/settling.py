@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 
-from asynccommit.commit.by_rename.lease import ACCOUNT_LEASE, LEASE
 from asynccommit.commit.by_rename.move_committer import MoveCommitter
+from asynccommit.commit.driver.owners import describe
 from asynccommit.commit.hints import quoted
-from asynccommit.commit.job.owners import describe
+from asynccommit.commit.ownership.lease import ACCOUNT_LEASE, LEASE
 from asynccommit.engine.journaled import (
     RENAMING,
     UNDOING,

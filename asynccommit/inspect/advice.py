@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from asynccommit.commit.driver.record_owner import not_ours
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job.record_owner import not_ours
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_move import PREFIX
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.layouts.move import PREFIX
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.inspect.terminal import count_of
 from asynccommit.results import JobStatus, State
 

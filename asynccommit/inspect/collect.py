@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_upload.abort_uploads import abort_uploads
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.engine.deletes import delete_tree
 from asynccommit.errors import (
     AsyncCommitError,

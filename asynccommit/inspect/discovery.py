@@ -8,10 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from asynccommit.api import OptionsLike, StorageOptions, open_committer
-from asynccommit.commit.by_rename import shared_directories
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.directory_owner import as_found
-from asynccommit.commit.by_rename.status import is_end
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.jobs import (
     attempts_in,
@@ -24,7 +21,8 @@ from asynccommit.commit.by_upload.jobs import (
 from asynccommit.commit.by_upload.status import is_closed
 from asynccommit.commit.hints import STAGING
 from asynccommit.commit.job.cleanup import is_phantom
-from asynccommit.commit.layout import (
+from asynccommit.commit.layouts.file_output import FileLayout, is_number
+from asynccommit.commit.layouts.layout import (
     ENDED,
     JOB_OWNER,
     MANIFEST_SUFFIX,
@@ -33,8 +31,10 @@ from asynccommit.commit.layout import (
     TEMPORARY,
     Layout,
 )
-from asynccommit.commit.layout_file_output import FileLayout, is_number
-from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.layouts.uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.ownership import shared_directories
+from asynccommit.commit.ownership.directory_owner import as_found
+from asynccommit.commit.ownership.status import is_end
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats import upload_record

@@ -8,7 +8,7 @@ from typing import Any
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.context import CommitContext, Environment
-from asynccommit.commit.job.own_tasks import own_tasks
+from asynccommit.commit.driver.own_tasks import own_tasks
 from asynccommit.inspect.discovery import FoundJob, open_stores
 from asynccommit.inspect.status import JobView, view
 from asynccommit.inspect.terminal import count_of

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from asynccommit.commit.layout import ALIVE, OUTCOME, OWNER, PLAN, RECORD, STOPPED, SUCCESS
+from asynccommit.commit.layouts.layout import ALIVE, OUTCOME, OWNER, PLAN, RECORD, STOPPED, SUCCESS
 from asynccommit.errors import AsyncCommitError, ManifestError
 from asynccommit.formats import commit_owner, commit_plan, commit_record
 from asynccommit.formats.course import COURSE

@@ -13,13 +13,13 @@ from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.context import CommitContext, Environment
+from asynccommit.commit.driver.liveness import QUIET
+from asynccommit.commit.driver.own_tasks import own_tasks
 from asynccommit.commit.hints import STAGING, job_command
-from asynccommit.commit.job.liveness import QUIET
 from asynccommit.commit.job.modes import STAGING as SPARK_STAGING
-from asynccommit.commit.job.own_tasks import own_tasks
-from asynccommit.commit.layout import MANIFEST_SUFFIX, TEMPORARY, Layout
-from asynccommit.commit.layout_file_output import FileLayout
-from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import MANIFEST_SUFFIX, TEMPORARY, Layout
+from asynccommit.commit.layouts.uploads import StagingLayout, UploadLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import (

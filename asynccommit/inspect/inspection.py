@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.directory_owner import as_found
-from asynccommit.commit.by_rename.entries import decode_entries
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.load_sets import entries_of
 from asynccommit.commit.by_upload.open_uploads import fingerprints_of_open
 from asynccommit.commit.fingerprints import Fingerprints
-from asynccommit.commit.layout import SUCCESS, TEMPORARY, Layout
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import SUCCESS, TEMPORARY, Layout
+from asynccommit.commit.layouts.uploads import UploadLayout
+from asynccommit.commit.ownership.directory_owner import as_found
+from asynccommit.commit.planning.entries import decode_entries
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from asynccommit.api import StorageOptions
 from asynccommit.commit.hints import command, job_command
 from asynccommit.commit.job.modes import STAGING as SPARK_STAGING
-from asynccommit.commit.layout import TEMPORARY, Layout
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import TEMPORARY, Layout
 from asynccommit.engine.listing import list_tree
 from asynccommit.engine.paths import is_within, parent_of
 from asynccommit.engine.renames import find

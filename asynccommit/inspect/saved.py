@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from asynccommit.api import StorageOptions
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.course import COURSE, Course, decode_course

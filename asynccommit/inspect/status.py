@@ -9,21 +9,21 @@ from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.entries import decode_entries
-from asynccommit.commit.by_rename.status import read_state
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.loaded import LoadedSets
 from asynccommit.commit.by_upload.open_uploads import missing_uploads
 from asynccommit.commit.context import CommitContext, Environment
+from asynccommit.commit.driver.liveness import status_without_commit
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.job.success import marker_bytes
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_file_output import recorded
-from asynccommit.commit.layout_move import PREFIX
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.file_output import recorded
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.layouts.move import PREFIX
+from asynccommit.commit.layouts.uploads import UploadLayout
+from asynccommit.commit.ownership.status import read_state
+from asynccommit.commit.planning.entries import decode_entries
 from asynccommit.errors import AsyncCommitError, CommitError, ManifestError, NotFoundError
 from asynccommit.formats.manifest import SUFFIX, decode_manifest
 from asynccommit.formats.success import decode_success

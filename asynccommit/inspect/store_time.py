@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asynccommit.commit.job.owners import on_store_time
+from asynccommit.commit.driver.owners import on_store_time
 from asynccommit.errors import DeniedError
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store

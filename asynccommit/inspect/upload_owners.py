@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from asynccommit.commit.layout import RECORD
-from asynccommit.commit.layout_uploads import INTENTS
+from asynccommit.commit.layouts.layout import RECORD
+from asynccommit.commit.layouts.uploads import INTENTS
 from asynccommit.errors import (
     DeniedError,
     ManifestError,

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any, TypeVar
 
-from asynccommit.commit.by_rename.lease import ACCOUNT_LEASE, LEASE
+from asynccommit.commit.ownership.lease import ACCOUNT_LEASE, LEASE
 from asynccommit.errors import (
     CommitError,
     CommittedError,

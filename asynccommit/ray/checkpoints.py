@@ -23,7 +23,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from ray.data.checkpoint import CheckpointConfig, CheckpointManager
 
 from asynccommit import sync
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import OptionError
 from asynccommit.parallel import TaskPlace
 from asynccommit.redact import Redacted

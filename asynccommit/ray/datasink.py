@@ -22,7 +22,7 @@ from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink, WriteResult
 
 from asynccommit.api import OptionsLike, StorageOptions
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommittedError, OptionError, UnsupportedError
 from asynccommit.options.checked import Url
 from asynccommit.options.job import AnyMode, Mode

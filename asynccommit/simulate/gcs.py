@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layouts.layout import TEMPORARY
 from asynccommit.simulate.model import PATIENCE, Site, StoreKind
 from asynccommit.stores.base import Traits
 from asynccommit.stores.gcs.store import GcsStore

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.errors import OptionError
 from asynccommit.results import JobReport

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from asynccommit.api import open_committer
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.log_fields import log_fields
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from enum import Enum
 
-from asynccommit.commit.job.owners import time_of
+from asynccommit.commit.driver.owners import time_of
 from asynccommit.errors import (
     OptionError,
     OutcomeUnknownError,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from daft.io.sink import DataSink, WriteResult
 from daft.recordbatch import MicroPartition
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import OptionError
 from asynccommit.parallel import TaskPlace
 from asynccommit.runtime.host import this_host

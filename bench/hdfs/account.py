@@ -9,7 +9,7 @@ from itertools import islice
 import hdfs_native
 
 from asynccommit.commit.job.messages import digest
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from bench import trees
 
 DEST = "/bench/table"

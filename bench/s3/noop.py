@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.layout import PLAN
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.layout import PLAN
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.options.job import Options
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import this_host

@@ -12,7 +12,7 @@ import pytest
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.gcs.store import GcsStore

@@ -14,7 +14,7 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit, Output
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.inspect.advice import on_resume
 from asynccommit.inspect.cells import to_text

@@ -15,7 +15,7 @@ from asynccommit import open_task, sync
 from asynccommit.api import open_committer
 from asynccommit.cli import main
 from asynccommit.commit.job.success import COMMIT
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import CommitError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.options.uploads import S3A

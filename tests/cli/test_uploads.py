@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.runtime.loop_thread import submit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_rename import rename_directories
+from asynccommit.commit.planning import whole_directories
 from asynccommit.stores.local.store import LocalStore
 from tests.support.commits import Site, open_site
 
@@ -42,4 +42,4 @@ def reached_by_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each file renamed, and no directory moved whole."""
-    monkeypatch.setattr(rename_directories, "LEAST", 1_000_000)
+    monkeypatch.setattr(whole_directories, "LEAST", 1_000_000)

@@ -13,7 +13,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.commit.blocking_file import BlockingFile
-from asynccommit.commit.writers import LocalWriter, WholeWriter
+from asynccommit.commit.tasks.writers import LocalWriter, WholeWriter
 from asynccommit.errors import OptionError, RejectedError, UnavailableError
 
 

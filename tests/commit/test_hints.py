@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from asynccommit.commit.hints import command, job_command, quoted
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_file_output import FileLayout
-from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.layouts.uploads import MagicLayout, StagingLayout
 from asynccommit.options.job import Options
 from asynccommit.stores.urls import Address, parse_url
 

@@ -12,7 +12,7 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
 from asynccommit.engine import BulkError, move_tree, resume, undo
 from asynccommit.errors import (
     CommitError,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.listed_names import is_odd, unlisted
-from asynccommit.commit.task_output import StoreWork
+from asynccommit.commit.tasks.output import StoreWork
 from asynccommit.errors import PreconditionError, ValidationError
 from asynccommit.options.job import Options
 from asynccommit.stores.local.store import LocalStore

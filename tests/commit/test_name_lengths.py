@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from asynccommit import RejectedError, arrow, duckdb, sync
-from asynccommit.commit.layout import STAGED
+from asynccommit.commit.layouts.layout import STAGED
 from asynccommit.commit.name_lengths import too_long
-from asynccommit.commit.task_output import StoreWork
+from asynccommit.commit.tasks.output import StoreWork
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.hdfs.client import SimHdfsClient

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.job.messages import digest
+from asynccommit.commit.planning.load_manifests import LoadedManifests, load_manifests
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.steps.validate import validate_output
 from asynccommit.errors import CommitError, ExistsError, NotFoundError, ValidationError
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, decode_success

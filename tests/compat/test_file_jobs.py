@@ -12,8 +12,8 @@ from asynccommit import sync
 from asynccommit.api import open_committer
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.by_rename.file_output_v2 import UNSAFE
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, UnavailableError
 from asynccommit.options.job import Options
 from asynccommit.results import JobReport

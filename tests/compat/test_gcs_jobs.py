@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.formats.success import decode_success

@@ -17,7 +17,7 @@ import pytest
 from asynccommit import open_job, open_store
 from asynccommit.api import job_statuses, open_committer
 from asynccommit.cli.output import Exit
-from asynccommit.commit.by_rename.quotas import refuse_without_names
+from asynccommit.commit.planning.quotas import refuse_without_names
 from asynccommit.errors import (
     CommitError,
     DeniedError,

@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.commit.layout import STAGED, TaskCommit
+from asynccommit.commit.layouts.layout import STAGED, TaskCommit
 from asynccommit.errors import OwnedError
 from asynccommit.stores.urls import Address
 from tests.support.hadoop import Committer, Hadoop, read_tree, write_tree

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from asynccommit.commit.by_rename import plan_file
+from asynccommit.commit.planning import plan_file
 from asynccommit.errors import ManifestError
 from asynccommit.formats.success import decode_success
 from asynccommit.testing.models.crashes import Crash, Process

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from asynccommit.commit.by_rename import rollback
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.rollback_result import RollbackResult, verify
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.steps import rollback
+from asynccommit.commit.steps.rollback_result import RollbackResult, verify
 from asynccommit.formats import commit_record
 from tests.corpus.deaths import Death, End, cases, end, load, subject
 from tests.support.selection import amount, day

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import rename_directories
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.planning import whole_directories
 from asynccommit.errors import CommitError, StoreError
 from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
@@ -380,8 +380,8 @@ async def tell(seed: int, kind: str = "adls") -> Story:
     """
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
-            patch.setattr(rename_directories, "LEAST", -1_000)
-            patch.setattr(rename_directories, "WORTH", 0)
+            patch.setattr(whole_directories, "LEAST", -1_000)
+            patch.setattr(whole_directories, "WORTH", 0)
         return await _tell(seed, kind)
 
 

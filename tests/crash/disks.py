@@ -23,7 +23,7 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import AsyncCommitError, CommitError, UnfinishedError
 from asynccommit.inspect.collect import collect
 from asynccommit.inspect.garbage import find_garbage

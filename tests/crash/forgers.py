@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, ForeignCommitError, ManifestError
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.testing.models.crashes import Crash
 from asynccommit.testing.models.invariants import within
-from tests.commit.by_rename.test_plan_file import Chunk, forge
+from tests.commit.planning.test_plan_file import Chunk, forge
 from tests.crash.jobs import JOB, JOB_DIR, OTHER, Driver, Scenario, commit, driver, run_tasks
 from tests.crash.recovery import has_begun, until_death
 from tests.crash.worlds import HDFS, new_world

@@ -11,8 +11,8 @@ from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.options.job import Mode, Options
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host

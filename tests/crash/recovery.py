@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, OwnedError
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.invariants import (

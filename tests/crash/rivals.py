@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import combinations, permutations
 from typing import Any
 
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport

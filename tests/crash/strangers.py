@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from asynccommit.commit.job.paths import above
+from asynccommit.commit.paths import above
 from asynccommit.errors import CommitError, StoreError
 from asynccommit.options.job import Mode
 from asynccommit.stores.base import Store

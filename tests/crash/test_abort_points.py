@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import flat_namespace, record
-from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
+from asynccommit.commit.by_rename import record
+from asynccommit.commit.ownership import flat_namespace
+from asynccommit.commit.planning.plan_file import PlanWriter, drop_plan
 from asynccommit.errors import CommitError
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver

@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.job import liveness
-from asynccommit.commit.job.liveness import QUIET
+from asynccommit.commit.driver import liveness
+from asynccommit.commit.driver.liveness import QUIET
 from asynccommit.errors import OwnedError
 from asynccommit.stores.base import Store
 from asynccommit.testing.models.virtual_loop import run_virtual

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename import publisher
-from asynccommit.commit.by_rename.attempt_files import delete_remains
-from asynccommit.commit.by_rename.job_state import has_work
 from asynccommit.commit.by_rename.steps import clean
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job import setup
+from asynccommit.commit.ownership.attempt_files import delete_remains
+from asynccommit.commit.ownership.job_state import has_work
 from asynccommit.inspect import status
 from tests.crash.disks import STAGES
 from tests.crash.simulator import idle, run

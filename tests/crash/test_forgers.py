@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import plan_file, recovery, status
+from asynccommit.commit.by_rename import recovery
+from asynccommit.commit.ownership import status
+from asynccommit.commit.planning import plan_file
 from tests.crash.simulator import idle, run
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, LeaseLostError, PreflightError
 from asynccommit.options.job import Mode
 from asynccommit.testing.models.crashes import Crash, Suspension, When

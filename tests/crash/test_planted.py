@@ -8,29 +8,26 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import (
+from asynccommit.commit.by_rename import publisher, record, recovery, steps
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.driver import drafts
+from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.ownership import lease
+from asynccommit.commit.ownership import takeover as ownership
+from asynccommit.commit.planning.load_manifests import identity
+from asynccommit.commit.planning.plan import Aside, Plan
+from asynccommit.commit.planning.plan_file import PlanWriter, Saved
+from asynccommit.commit.steps import (
     cleanup,
     directories,
-    lease,
-    ownership,
-    publisher,
     reconcile,
-    record,
-    recovery,
     rename_files,
     rollback,
-    steps,
     success_marker,
     swap,
 )
-from asynccommit.commit.by_rename.load_manifests import identity
-from asynccommit.commit.by_rename.plan import Aside, Plan
-from asynccommit.commit.by_rename.plan_file import PlanWriter, Saved
-from asynccommit.commit.by_rename.rollback_result import RollbackResult
-from asynccommit.commit.by_rename.success_marker import write_success
-from asynccommit.commit.context import CommitContext
-from asynccommit.commit.fingerprints import fingerprint
-from asynccommit.commit.job import drafts
+from asynccommit.commit.steps.rollback_result import RollbackResult
+from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import Decision, encode_decision
 from asynccommit.runtime.concurrency import for_each

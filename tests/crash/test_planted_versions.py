@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import flat_directory, ownership, rollback
-from asynccommit.commit.by_rename.lease import Lease
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.ownership import flat_directory
+from asynccommit.commit.ownership import takeover as ownership
+from asynccommit.commit.ownership.lease import Lease
+from asynccommit.commit.steps import rollback
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.gcs.errors import GcsRequest
 from asynccommit.stores.gcs.moves import Moves

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommitError, StoreError
 from asynccommit.formats.pending import encode_pending

@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 
-from asynccommit.commit.by_rename import rollback_by_version
+from asynccommit.commit.steps import rollback_by_version
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.checks import Check
 from tests.crash.jobs import JOB_DIR, Scenario

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.options.job import Options
 from asynccommit.options.uploads import UploadOptions

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.cli import main
-from asynccommit.commit.layout import RECORD
+from asynccommit.commit.layouts.layout import RECORD
 from asynccommit.stores.base import Info, Move, Renamed
 from asynccommit.stores.local.store import LocalStore
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.errors import CommitError, PreflightError
 from asynccommit.options.job import Mode, OnFailure, Options
 from asynccommit.stores.local.store import LocalStore

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.engine import BulkError, move_tree, rename_files, resume, undo
 from asynccommit.engine.journals import Journal
 from asynccommit.errors import (
@@ -29,7 +29,7 @@ from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address, parse_url
-from tests.commit.by_rename.test_plan_file import forge
+from tests.commit.planning.test_plan_file import forge
 from tests.engine.conftest import KINDS, RENAMING, Place, on
 from tests.support.faults import Fault, Faults, apart
 

@@ -17,8 +17,8 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import CommitError, UnfinishedError
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.host import this_host

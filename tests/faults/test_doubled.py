@@ -17,9 +17,9 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_upload.magic import MagicCommitter
-from asynccommit.commit.layout import SUCCESS, Layout
-from asynccommit.commit.layout_uploads import MagicLayout
-from asynccommit.commit.task_output import Work
+from asynccommit.commit.layouts.layout import SUCCESS, Layout
+from asynccommit.commit.layouts.uploads import MagicLayout
+from asynccommit.commit.tasks.output import Work
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Options
 from asynccommit.options.uploads import UploadOptions

@@ -17,8 +17,8 @@ import pytest
 
 from asynccommit.commit.by_upload.abort_uploads import abort_uploads
 from asynccommit.commit.by_upload.magic import MagicCommitter
-from asynccommit.commit.layout import SUCCESS
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.layout import SUCCESS
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import is_magic
 from asynccommit.inspect.open_uploads import choose, find_uploads, list_open

@@ -13,8 +13,8 @@ from itertools import count
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.task_output import StoreWork
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.tasks.output import StoreWork
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.gcs.store import GcsStore

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.errors import AsyncCommitError
 from asynccommit.options.job import Options

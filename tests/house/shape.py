@@ -50,7 +50,8 @@ def _imported(path: Path, prefix: str) -> set[str]:
 
 def about_one_file() -> list[str]:
     """Return the modules of commits by renames that say what can happen to one planned file."""
-    modules = {path.stem: path for path in (COMMIT / "by_rename").glob("*.py")}
+    folders = ("by_rename", "ownership", "planning", "steps", "tasks")
+    modules = {path.stem: path for name in folders for path in (COMMIT / name).glob("*.py")}
     return sorted(name for name in modules.keys() - BEFORE if ONE_FILE & _taken(modules[name]))
 
 

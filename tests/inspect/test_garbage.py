@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from asynccommit import open_committer, open_store, open_task
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.inspect.collect import Collected, collect
 from asynccommit.inspect.garbage import Garbage, GarbageKind, Sweep, find_garbage
 from asynccommit.inspect.open_uploads import list_open

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from asynccommit.commit.by_upload.abort_uploads import Aborted
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.errors import UnsupportedError
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set

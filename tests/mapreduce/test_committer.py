@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.lease import ACCOUNT_LEASE
+from asynccommit.commit.ownership.lease import ACCOUNT_LEASE
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,

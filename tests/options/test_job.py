@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import attempt_files
+from asynccommit.commit.ownership import attempt_files
 from asynccommit.errors import CommitError, DeniedError, OptionError, PreflightError
 from asynccommit.options.job import (
     CLASSIC,

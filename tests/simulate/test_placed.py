@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from asynccommit.commit.by_rename.entries import decode_entries
 from asynccommit.commit.job.messages import digest
+from asynccommit.commit.planning.entries import decode_entries
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.simulate.placed import SIZE, Placed
 from asynccommit.simulate.run import World

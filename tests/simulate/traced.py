@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.concurrency import for_each

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.writers import LocalWriter
+from asynccommit.commit.tasks.writers import LocalWriter
 from asynccommit.errors import OptionError
 from asynccommit.stores.base import Modes
 from asynccommit.stores.local.store import LocalStore

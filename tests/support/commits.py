@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.status import read_state
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
+from asynccommit.commit.ownership.status import read_state
+from asynccommit.commit.ownership.takeover import take_over
 from asynccommit.errors import LeaseLostError
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.host import Host

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from asynccommit.commit.layout import STAGED
+from asynccommit.commit.layouts.layout import STAGED
 
 ROOT = Path(__file__).parents[2]
 _PATIENCE = 240.0  # seconds

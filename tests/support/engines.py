@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from fsspec.implementations.local import LocalFileSystem
 
 from asynccommit import sync
-from asynccommit.commit.layout import STAGED
+from asynccommit.commit.layouts.layout import STAGED
 
 ROOT = Path(__file__).parents[2]
 VALUES = ["a b/c:d=é", None, "", "{[^]}%#", "x+y&z", "plain"]

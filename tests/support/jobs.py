@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host
 from asynccommit.stores.local.store import LocalStore

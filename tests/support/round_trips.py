@@ -12,8 +12,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_upload.magic import MagicCommitter
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.options.job import Options
 from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, wrap

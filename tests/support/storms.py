@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.layout import SUCCESS, Layout
+from asynccommit.commit.layouts.layout import SUCCESS, Layout
 from asynccommit.options.job import Options
 from asynccommit.results import JobReport
 from asynccommit.runtime.concurrency import for_each

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.job.messages import digest
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import TOKEN as PENDING_TOKEN
 from asynccommit.formats.pending import PendingCommit, encode_pending

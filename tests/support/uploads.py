@@ -12,7 +12,7 @@ from typing import Any
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.context import Environment
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.layouts.uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.options.job import Options
 from asynccommit.options.uploads import UploadOptions

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from asynccommit.commit.by_rename.load_manifests import load_manifests
 from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.task_side import TaskSide
+from asynccommit.commit.planning.load_manifests import load_manifests
 
 
 class ManifestCommitter(TaskSide):

@@ -13,20 +13,20 @@ from typing import ClassVar
 
 import anyio
 
-from asynccommit.commit.by_rename.cleanup import begun_attempts
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.directory_owner import refuse_alias
-from asynccommit.commit.by_rename.load_tasks import listing_digest, load_tasks
 from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.record import refuse_other_attempts
-from asynccommit.commit.by_rename.scan_task import TaskFiles, scan_task_attempt
-from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.durable import make_durable
+from asynccommit.commit.driver.durable import make_durable
 from asynccommit.commit.errors import commit_failures
 from asynccommit.commit.job.cleanup import remove_if_empty
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
+from asynccommit.commit.ownership.directory_owner import refuse_alias
+from asynccommit.commit.planning.load_tasks import listing_digest, load_tasks
+from asynccommit.commit.planning.uncommittable import refuse_uncommittable
+from asynccommit.commit.steps.cleanup import begun_attempts
+from asynccommit.commit.tasks.scan_task import TaskFiles, scan_task_attempt
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,

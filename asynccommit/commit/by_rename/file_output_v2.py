@@ -12,20 +12,20 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from asynccommit.commit.by_rename.cleanup import begun_attempts
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests
-from asynccommit.commit.by_rename.load_tasks import load_tasks
-from asynccommit.commit.by_rename.publish import publish
 from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.record import refuse_other_attempts
-from asynccommit.commit.by_rename.scan_task import TaskFiles
 from asynccommit.commit.context import CommitContext, OnVisible
 from asynccommit.commit.errors import CommitterWarning, commit_failures
 from asynccommit.commit.job.messages import tell_of_no_file
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress
+from asynccommit.commit.planning.load_manifests import LoadedManifests
+from asynccommit.commit.planning.load_tasks import load_tasks
+from asynccommit.commit.steps.cleanup import begun_attempts
+from asynccommit.commit.steps.publish import publish
+from asynccommit.commit.tasks.scan_task import TaskFiles
 from asynccommit.errors import (
     CommitError,
     CommittedError,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.lease import Lease, say_stopped
 from asynccommit.commit.by_rename.recovery import resume
-from asynccommit.commit.by_rename.status import CommitState, read_state
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.reporting import rolled_back_first
+from asynccommit.commit.ownership.directory_of import directory_of
+from asynccommit.commit.ownership.lease import Lease, say_stopped
+from asynccommit.commit.ownership.status import CommitState, read_state
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,

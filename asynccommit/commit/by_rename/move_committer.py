@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.publisher import RenamePublisher
-from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.task_side import TaskSide
 from asynccommit.commit.context import CommitContext, OnEnd, Phase
-from asynccommit.commit.job.claims import setup_id
+from asynccommit.commit.driver.claims import setup_id
 from asynccommit.commit.job.setup import Unfinished
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_move import MoveLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.move import MoveLayout
 from asynccommit.commit.meter import OnProgress
+from asynccommit.commit.ownership.status import CommitState
+from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.spill import CHUNK, Spill, in_batches
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.options.job import Options

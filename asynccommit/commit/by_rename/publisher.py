@@ -11,24 +11,7 @@ from contextlib import (
 )
 from typing import ClassVar, Protocol
 
-from asynccommit.commit.by_rename.attempt_files import delete_remains
-from asynccommit.commit.by_rename.cleanup import (
-    begun_attempts,
-    clean_up,
-    clean_up_aborted,
-)
-from asynccommit.commit.by_rename.concurrent_jobs import look_after_record, look_before_record
-from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.directory_owner import refuse_taken
 from asynccommit.commit.by_rename.interrupted import find_given_back, finish_given_back
-from asynccommit.commit.by_rename.job_state import has_work, is_committed
-from asynccommit.commit.by_rename.jobs import checked, find_others, find_statuses
-from asynccommit.commit.by_rename.lease import say_stopped
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests
-from asynccommit.commit.by_rename.pinned import pinned
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.preflight import preflight
-from asynccommit.commit.by_rename.reconcile import Settled, reconcile
 from asynccommit.commit.by_rename.record import begin, refuse_other_attempts
 from asynccommit.commit.by_rename.recovery import (
     are_named,
@@ -37,8 +20,6 @@ from asynccommit.commit.by_rename.recovery import (
     roll_back_job,
     status,
 )
-from asynccommit.commit.by_rename.snapshot import look_ahead, look_at_destination
-from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import finish
@@ -46,8 +27,27 @@ from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.publisher import AbortResult, Inputs, Publisher
 from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished, check_setup
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_file_output import recorded
+from asynccommit.commit.layouts.file_output import recorded
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.ownership.attempt_files import delete_remains
+from asynccommit.commit.ownership.directory_of import directory_of
+from asynccommit.commit.ownership.directory_owner import refuse_taken
+from asynccommit.commit.ownership.job_state import has_work, is_committed
+from asynccommit.commit.ownership.lease import say_stopped
+from asynccommit.commit.ownership.pinned import pinned
+from asynccommit.commit.ownership.status import CommitState, is_over, read_state
+from asynccommit.commit.planning.concurrent_jobs import look_after_record, look_before_record
+from asynccommit.commit.planning.jobs import checked, find_others, find_statuses
+from asynccommit.commit.planning.load_manifests import LoadedManifests
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.planning.preflight import preflight
+from asynccommit.commit.planning.snapshot import look_ahead, look_at_destination
+from asynccommit.commit.steps.cleanup import (
+    begun_attempts,
+    clean_up,
+    clean_up_aborted,
+)
+from asynccommit.commit.steps.reconcile import Settled, reconcile
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,

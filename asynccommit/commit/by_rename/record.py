@@ -15,35 +15,36 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, cast
 
-from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborted
-from asynccommit.commit.by_rename.conflicts import places_of
-from asynccommit.commit.by_rename.directories import make_all, make_early, remove_early
-from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
-from asynccommit.commit.by_rename.lease import Lease, lease_of
-from asynccommit.commit.by_rename.ownership import set_aside
-from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
-from asynccommit.commit.by_rename.plan_check import REPLACES
-from asynccommit.commit.by_rename.plan_file import PlanWriter, drop_plan
-from asynccommit.commit.by_rename.quotas import (
+from asynccommit.commit.context import CommitContext, Phase
+from asynccommit.commit.driver.claims import setup_id
+from asynccommit.commit.driver.drafts import discard, draft, put_drafted
+from asynccommit.commit.driver.durable import make_durable
+from asynccommit.commit.driver.owners import owner_of
+from asynccommit.commit.hints import command
+from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.places import TARGETS, places_text
+from asynccommit.commit.ownership.directory_of import directory_of
+from asynccommit.commit.ownership.flat_namespace import find_record, remove_bare
+from asynccommit.commit.ownership.lease import Lease, lease_of
+from asynccommit.commit.ownership.shared_directories import is_aborted, refuse_replaced
+from asynccommit.commit.ownership.status import PLAN_VERSION
+from asynccommit.commit.ownership.takeover import set_aside
+from asynccommit.commit.paths import ancestors, leaves, outermost
+from asynccommit.commit.planning.conflicts import places_of
+from asynccommit.commit.planning.plan import Plan, aside_path, staged_path
+from asynccommit.commit.planning.plan_check import REPLACES
+from asynccommit.commit.planning.plan_file import PlanWriter, drop_plan
+from asynccommit.commit.planning.quotas import (
     about_names,
     is_about_names,
     refuse_without_names,
 )
-from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
-from asynccommit.commit.by_rename.rename_directories import carries
-from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
-from asynccommit.commit.by_rename.status import PLAN_VERSION
-from asynccommit.commit.by_rename.success_marker import reserve_success
-from asynccommit.commit.context import CommitContext, Phase
-from asynccommit.commit.durable import make_durable
-from asynccommit.commit.hints import command
-from asynccommit.commit.job.claims import setup_id
-from asynccommit.commit.job.cleanup import CleanupResult
-from asynccommit.commit.job.drafts import discard, draft, put_drafted
-from asynccommit.commit.job.owners import owner_of
-from asynccommit.commit.job.paths import ancestors, leaves, outermost
-from asynccommit.commit.job.places import TARGETS, places_text
+from asynccommit.commit.planning.whole_directories import carries
+from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_aborted
+from asynccommit.commit.steps.directories import make_early, remove_early
+from asynccommit.commit.steps.reconcile import content_print, source_print, sources_there
+from asynccommit.commit.steps.success_marker import reserve_success
+from asynccommit.commit.trees import make_all
 from asynccommit.errors import (
     CommitError,
     ExistsError,

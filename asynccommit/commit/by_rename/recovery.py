@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_rolled_back
-from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
-from asynccommit.commit.by_rename.jobs import status_of
-from asynccommit.commit.by_rename.lease import Lease, close_place
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests
-from asynccommit.commit.by_rename.outcome import decide, find_decision
-from asynccommit.commit.by_rename.own_record import require_own_record
-from asynccommit.commit.by_rename.ownership import refuse_in_flight, take_over
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.plan_file import load_plan
-from asynccommit.commit.by_rename.reconcile import reconcile
 from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
-from asynccommit.commit.by_rename.rename_directories import put_back
-from asynccommit.commit.by_rename.rollback import roll_back
-from asynccommit.commit.by_rename.rollback_result import RollbackResult
-from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.job.cleanup import remove_if_empty
-from asynccommit.commit.job.paths import within
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.ownership.lease import Lease, close_place
+from asynccommit.commit.ownership.outcome import decide, find_decision
+from asynccommit.commit.ownership.own_record import require_own_record
+from asynccommit.commit.ownership.status import CommitState
+from asynccommit.commit.ownership.takeover import refuse_in_flight, take_over
+from asynccommit.commit.paths import within
+from asynccommit.commit.planning.concurrent_jobs import look_before_going_on
+from asynccommit.commit.planning.jobs import status_of
+from asynccommit.commit.planning.load_manifests import LoadedManifests
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.planning.plan_file import load_plan
+from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_rolled_back
+from asynccommit.commit.steps.reconcile import reconcile
+from asynccommit.commit.steps.rename_directories import put_back
+from asynccommit.commit.steps.rollback import roll_back
+from asynccommit.commit.steps.rollback_result import RollbackResult
 from asynccommit.errors import CommitError, CommittedError, DeniedError, UnsupportedError
 from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_owner import Outcome as Ending

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from asynccommit.commit.by_rename.cleanup import clean_up, find_attempts
-from asynccommit.commit.by_rename.directories import make_directories, move_aside, remove_emptied
-from asynccommit.commit.by_rename.directory_of import directory_of
-from asynccommit.commit.by_rename.kept_manifests import keep_manifests
-from asynccommit.commit.by_rename.lease import close_place, require_place, say_stopped
-from asynccommit.commit.by_rename.outcome import decide
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.reconcile import Settled
-from asynccommit.commit.by_rename.rename_directories import carry
-from asynccommit.commit.by_rename.rename_files import rename_files
-from asynccommit.commit.by_rename.success_marker import prepare_success, write_success
-from asynccommit.commit.by_rename.swap import restore_late
-from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.driver.drafts import reserve
 from asynccommit.commit.job.cleanup import CleanupResult
-from asynccommit.commit.job.drafts import reserve
-from asynccommit.commit.job.paths import SAMPLE, leaves
 from asynccommit.commit.job.reporting import bare_report
+from asynccommit.commit.ownership.directory_of import directory_of
+from asynccommit.commit.ownership.lease import close_place, require_place, say_stopped
+from asynccommit.commit.ownership.outcome import decide
+from asynccommit.commit.paths import SAMPLE, leaves
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.steps.cleanup import clean_up, find_attempts
+from asynccommit.commit.steps.directories import make_directories, move_aside, remove_emptied
+from asynccommit.commit.steps.kept_manifests import keep_manifests
+from asynccommit.commit.steps.reconcile import Settled
+from asynccommit.commit.steps.rename_directories import carry
+from asynccommit.commit.steps.rename_files import rename_files
+from asynccommit.commit.steps.success_marker import prepare_success, write_success
+from asynccommit.commit.steps.swap import restore_late
+from asynccommit.commit.steps.validate import validate_output
 from asynccommit.errors import (
     LeaseLostError,
     PreconditionError,

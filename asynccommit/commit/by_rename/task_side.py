@@ -5,21 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import ClassVar, Self
 
-from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.save_manifest import remove_own_manifest, save_manifest
-from asynccommit.commit.by_rename.scan_task import scan_task_attempt
-from asynccommit.commit.by_rename.status import CommitState
-from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.driver.claims import claim_task
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job.claims import claim_task
 from asynccommit.commit.job.cleanup import remove_if_empty
 from asynccommit.commit.job.committer import JobCommitter
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.commit.layout_file_output import refuse_number
+from asynccommit.commit.layouts.file_output import refuse_number
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
-from asynccommit.commit.task_output import StoreWork, Work
+from asynccommit.commit.ownership.status import CommitState
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.planning.uncommittable import refuse_uncommittable
+from asynccommit.commit.tasks.output import StoreWork, Work
+from asynccommit.commit.tasks.save_manifest import remove_own_manifest, save_manifest
+from asynccommit.commit.tasks.scan_task import scan_task_attempt
 from asynccommit.errors import NotFoundError, UnsupportedError
 from asynccommit.stores.tree import is_there, remove_file, remove_tree
 

@@ -22,7 +22,7 @@ from asynccommit.commit.by_upload.status import (
 )
 from asynccommit.commit.by_upload.sweep import Sweeper, Swept, sweep
 from asynccommit.commit.job.cleanup import CleanupResult, see_left
-from asynccommit.commit.job.paths import within
+from asynccommit.commit.paths import within
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES

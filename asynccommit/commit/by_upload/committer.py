@@ -24,8 +24,8 @@ from asynccommit.commit.by_upload.steps import (
 )
 from asynccommit.commit.errors import commit_failures
 from asynccommit.commit.job.committer import JobCommitter
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.commit.meter import OnProgress
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.stores.base import Info, Store

@@ -15,12 +15,12 @@ from typing import TypeVar
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there
 from asynccommit.commit.by_upload.load_sets import find_sets
 from asynccommit.commit.by_upload.status import read_state, status_of
+from asynccommit.commit.driver.liveness import status_without_commit
 from asynccommit.commit.hints import STAGING
 from asynccommit.commit.job.cleanup import is_phantom
-from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.job.places import OtherCommit, resolve_places
-from asynccommit.commit.layout import TEMPORARY
-from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.layouts.layout import TEMPORARY
+from asynccommit.commit.layouts.uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.errors import (
     DeniedError,
     ManifestError,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.commit.job.messages import digest, tell_of_no_file
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, PendingSet, decode_pending_set

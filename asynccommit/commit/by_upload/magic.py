@@ -13,7 +13,6 @@ from typing import Self
 
 import anyio
 
-from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
@@ -22,14 +21,15 @@ from asynccommit.commit.by_upload.task.magic import MagicFiles, load_pending, re
 from asynccommit.commit.by_upload.task.sets import save_set
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
 from asynccommit.commit.by_upload.writer import check_part_size
+from asynccommit.commit.driver.claims import claim_task
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job.claims import claim_task
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.commit.name_lengths import Lengths
-from asynccommit.commit.task_output import check_relative
-from asynccommit.commit.writers import Chunk, Writer
+from asynccommit.commit.tasks.block_writer import Slots
+from asynccommit.commit.tasks.output import check_relative
+from asynccommit.commit.tasks.writers import Chunk, Writer
 from asynccommit.errors import NotFoundError, OptionError, StoreError, UnsupportedError
 from asynccommit.formats.pending import SUFFIX, PendingCommit
 from asynccommit.options.uploads import S3A

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from asynccommit.commit.by_upload.loaded import LoadedSets
-from asynccommit.commit.job.paths import SAMPLE
+from asynccommit.commit.paths import SAMPLE
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.base import Info

@@ -18,7 +18,7 @@ from asynccommit.commit.conditions import prove_conditions
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.job.messages import digest
 from asynccommit.commit.job.places import read_places
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.upload_plan import (

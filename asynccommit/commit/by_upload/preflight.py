@@ -19,9 +19,9 @@ from asynccommit.commit.by_upload.reconcile import is_completed
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, is_output, not_empty, refuse_mode
-from asynccommit.commit.job.paths import ancestors, outermost, stays, within
 from asynccommit.commit.job.places import refuse_within, related
-from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layouts.layout import TEMPORARY
+from asynccommit.commit.paths import ancestors, outermost, stays, within
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, RejectedError
 from asynccommit.formats.magic_paths import ANY_MAGIC

@@ -37,7 +37,7 @@ from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.publisher import AbortResult, Inputs, Publisher
 from asynccommit.commit.job.reporting import reporting
 from asynccommit.commit.job.setup import Unfinished
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stores.base import Store

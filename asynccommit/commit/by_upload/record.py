@@ -19,7 +19,7 @@ from asynccommit.commit.by_upload.plan_file import drop_plan, save_plan
 from asynccommit.commit.by_upload.start import refuse_aborted, start
 from asynccommit.commit.by_upload.status import is_closed
 from asynccommit.commit.context import Phase
-from asynccommit.commit.job.owners import owner_of
+from asynccommit.commit.driver.owners import owner_of
 from asynccommit.commit.job.places import places_text
 from asynccommit.errors import (
     CommitError,

@@ -7,11 +7,11 @@ that is being aborted, each question is asked by itself, in the order that recov
 from __future__ import annotations
 
 from asynccommit.commit.by_upload.context import UploadContext
-from asynccommit.commit.job.paths import within
 from asynccommit.commit.job.publisher import Inputs
 from asynccommit.commit.job.snapshot import Snapshot, take_snapshot, view
-from asynccommit.commit.layout import JOB_OWNER
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import JOB_OWNER
+from asynccommit.commit.layouts.uploads import UploadLayout
+from asynccommit.commit.paths import within
 from asynccommit.options.job import Mode
 from asynccommit.stores.base import Store
 

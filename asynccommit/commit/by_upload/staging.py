@@ -28,10 +28,10 @@ from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_
 from asynccommit.commit.by_upload.writer import check_part_size
 from asynccommit.commit.errors import CommitterWarning, commit_failures
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import TEMPORARY, TaskCommit
-from asynccommit.commit.layout_uploads import StagingLayout
-from asynccommit.commit.task_output import check_relative
-from asynccommit.commit.writers import Chunk, LocalWriter, Writer, make_parents
+from asynccommit.commit.layouts.layout import TEMPORARY, TaskCommit
+from asynccommit.commit.layouts.uploads import StagingLayout
+from asynccommit.commit.tasks.output import check_relative
+from asynccommit.commit.tasks.writers import Chunk, LocalWriter, Writer, make_parents
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.options.job import Mode

@@ -25,7 +25,7 @@ from asynccommit.commit.by_upload.status import (
 )
 from asynccommit.commit.context import Phase
 from asynccommit.commit.hints import command
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.errors import (
     CommitError,
     ExistsError,

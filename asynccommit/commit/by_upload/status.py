@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from asynccommit.commit.by_upload.context import UploadContext, is_at_work, read_if_there
-from asynccommit.commit.job.owners import describe
+from asynccommit.commit.driver.owners import describe
 from asynccommit.commit.job.success import COMMIT, TASKS, read_success
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.commit_record import ABORTED

@@ -28,13 +28,13 @@ from asynccommit.commit.by_upload.status import (
 )
 from asynccommit.commit.by_upload.validate import gather, validate_uploads
 from asynccommit.commit.context import Phase
+from asynccommit.commit.driver.record_owner import require_own
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.job.cleanup import remove_if_empty
-from asynccommit.commit.job.paths import SAMPLE
-from asynccommit.commit.job.record_owner import require_own
 from asynccommit.commit.job.reporting import bare_report
 from asynccommit.commit.job.setup import check_setup
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.paths import SAMPLE
 from asynccommit.errors import (
     CommitError,
     CommittedError,

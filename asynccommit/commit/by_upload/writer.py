@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from asynccommit.commit.block_writer import BlockWriter, Slots
+from asynccommit.commit.tasks.block_writer import BlockWriter, Slots
 from asynccommit.errors import NotFoundError, OptionError, RejectedError
 from asynccommit.options.uploads import PART_SIZE
 from asynccommit.stores.multipart import MultipartStore

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Generic, Self
 
 from asynccommit.commit.context import CommitContext, Environment, OnVisible, Phase
+from asynccommit.commit.driver.claims import look_first
+from asynccommit.commit.driver.driver_liveness import DriverLiveness
 from asynccommit.commit.errors import commit_failures, finish, note_interrupt, say_undone
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job.claims import look_first
 from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
-from asynccommit.commit.job.driver_liveness import DriverLiveness
 from asynccommit.commit.job.modes import is_replaced
 from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.publisher import Inputs, PlanT, Publisher, RunT, StateT
@@ -23,7 +23,7 @@ from asynccommit.commit.job.reporting import report_ended, rolled_back_first, un
 from asynccommit.commit.job.reports import has_report, report_on
 from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
 from asynccommit.commit.job_context import JobContext
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import (
     CommitError,

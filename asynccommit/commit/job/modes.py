@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.job.paths import stays
-from asynccommit.commit.layout import TEMPORARY, Layout
+from asynccommit.commit.layouts.layout import TEMPORARY, Layout
+from asynccommit.commit.paths import stays
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.options.job import Mode
 from asynccommit.runtime.concurrency import for_each

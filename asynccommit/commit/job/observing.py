@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.observers import ObservedWork, Operation, RequestCounts, observed
 from asynccommit.redact import redact
 

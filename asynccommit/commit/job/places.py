@@ -8,11 +8,11 @@ from typing import NamedTuple
 import orjson
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.driver.record_owner import not_ours
 from asynccommit.commit.hints import by_hand, job_command
-from asynccommit.commit.job.paths import above, outermost, within
-from asynccommit.commit.job.record_owner import not_ours
-from asynccommit.commit.layout import Layout
-from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.layouts.uploads import UploadLayout
+from asynccommit.commit.paths import above, outermost, within
 from asynccommit.errors import PreconditionError
 from asynccommit.results import NOT_BEGUN, JobStatus, State
 

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.setup import Unfinished
-from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stores.base import Store

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.driver.record_owner import not_ours
 from asynccommit.commit.hints import by_hand, command, job_command
 from asynccommit.commit.job.modes import refuse_makers, refuse_mode
-from asynccommit.commit.job.record_owner import not_ours
 from asynccommit.commit.job.success import keys_of, read_success
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import (
     CommittedError,
     ExistsError,

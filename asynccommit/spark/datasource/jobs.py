@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 
 from asynccommit.api import open_committer
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task import abort_after
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError

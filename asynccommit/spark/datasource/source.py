@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.host import this_host

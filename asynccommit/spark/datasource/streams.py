@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommittedError, NotFoundError, OptionError
 from asynccommit.options.job import Options

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from asynccommit.api import Job
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.datasource.encoders import footer

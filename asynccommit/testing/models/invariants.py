@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from asynccommit.commit.job.paths import SAMPLE
-from asynccommit.commit.layout import EPOCH, PLAN, RECORD, SUCCESS
+from asynccommit.commit.layouts.layout import EPOCH, PLAN, RECORD, SUCCESS
+from asynccommit.commit.paths import SAMPLE
 from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.success import SuccessData, decode_success

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from asynccommit import open_job, open_task, resume_job, rollback_job
 from asynccommit.api import job_statuses, open_committer
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.by_rename.shared_directories import find_jobs
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.commit.layout_file_output import FileLayout, job_of_task, recorded
+from asynccommit.commit.layouts.file_output import FileLayout, job_of_task, recorded
+from asynccommit.commit.layouts.layout import Layout, TaskCommit
+from asynccommit.commit.ownership.shared_directories import find_jobs
 from asynccommit.errors import (
     CommitError,
     CommittedError,

@@ -12,8 +12,8 @@ import pytest
 from asynccommit import Job, open_job
 from asynccommit.commit.by_rename.file_output_v2 import UNSAFE, FileV2Committer
 from asynccommit.commit.errors import CommitterWarning
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layouts.file_output import FileLayout
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, PreflightError, UnavailableError, UnsupportedError
 from asynccommit.options.job import CLASSIC, Mode, Options
 from asynccommit.stores.local.store import LocalStore

@@ -15,8 +15,8 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.record import KEPT, recorded_options
-from asynccommit.commit.by_rename.status import read_state
-from asynccommit.commit.layout import Layout
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.ownership.status import read_state
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,

@@ -15,7 +15,7 @@ import pytest
 from asynccommit.commit.by_upload.outcome import decide
 from asynccommit.commit.by_upload.status import read_state
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     CommitError,

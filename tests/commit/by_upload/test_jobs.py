@@ -9,8 +9,8 @@ import pytest
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.jobs import find_attempts, find_others, sought
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.layout_uploads import StagingLayout
+from asynccommit.commit.layouts.layout import TaskCommit
+from asynccommit.commit.layouts.uploads import StagingLayout
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.results import State
 from asynccommit.stores.policies.stats import Stats

@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.status import LONG
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommitError, PreflightError, UnfinishedError
 from asynccommit.results import State

@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.commit.by_upload import sweep as sweep_module
 from asynccommit.commit.by_upload.sweep import sweep
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.errors import DeniedError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import encode_pending

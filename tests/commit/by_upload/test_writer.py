@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.by_upload.writer import (
     UploadWriter,
     check_part_size,
     part_size_for,
     ranges,
 )
+from asynccommit.commit.tasks.block_writer import Slots
 from asynccommit.errors import OptionError, RejectedError, UnavailableError
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.policies.funnel import Policy

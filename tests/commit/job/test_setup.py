@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.outcome import decide
-from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.status import read_state
+from asynccommit.commit.ownership.outcome import decide
+from asynccommit.commit.ownership.status import read_state
+from asynccommit.commit.ownership.takeover import take_over
 from asynccommit.errors import (
     CommitError,
     CommittedError,

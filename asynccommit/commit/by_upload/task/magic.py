@@ -10,13 +10,13 @@ from contextlib import suppress
 
 import anyio
 
-from asynccommit.commit.block_writer import Slots
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Failure, Intents
 from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
 from asynccommit.commit.by_upload.task.pending import check_place, pending_commit
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS
 from asynccommit.commit.by_upload.writer import UploadWriter, abort_upload
+from asynccommit.commit.tasks.block_writer import Slots
 from asynccommit.errors import ManifestError, OptionError, PreconditionError, StoreError
 from asynccommit.formats import pending, pending_set
 from asynccommit.formats.magic_paths import marker_metadata, pending_path

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.job.messages import digest
-from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import (
     ExistsError,
     ManifestError,

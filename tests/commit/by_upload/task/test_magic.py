@@ -8,7 +8,7 @@ import pytest
 
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.magic import load_pending, refuse_name
-from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.errors import DeniedError, OptionError, OutcomeUnknownError, StoreError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.stores.urls import Address

@@ -11,7 +11,7 @@ from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.pending import pending_commit
 from asynccommit.commit.by_upload.task.sets import own_set, remove_set, save_set
 from asynccommit.commit.job.messages import digest
-from asynccommit.commit.layout_uploads import StagingLayout
+from asynccommit.commit.layouts.uploads import StagingLayout
 from asynccommit.errors import (
     DeniedError,
     ManifestError,

@@ -1,0 +1,1 @@
+"""Heartbeats of drivers, and the files by which they find one another."""

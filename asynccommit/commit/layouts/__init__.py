@@ -1,0 +1,1 @@
+"""Paths of a job: one layout for each committer."""

@@ -1,0 +1,1 @@
+"""One owner of a commit at a time: lease, takeover and outcome."""

@@ -1,0 +1,1 @@
+"""Plans of commits by renames: read, checked, or refused."""

@@ -1,0 +1,1 @@
+"""Changes of a commit by renames, and how they are undone."""

@@ -1,0 +1,166 @@
+"""Find the files that an earlier owner of a commit has moved.
+
+A file is known by its etag, or by what of it survives a rename. Where the etag is incomplete, or
+missing in a manifest, a file of the right size counts if its source is gone.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.planning.plan import Plan, staged_path, untagged
+from asynccommit.commit.planning.sources import gather
+from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.prior_state import without_old
+from asynccommit.errors import NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Kind
+from asynccommit.stores.tree import pages
+
+_CLOCK_SKEW_SECONDS = 2.0
+"""Maximum rounding error of the store's times in seconds."""
+
+
+class Settled:
+    """The files that are where they belong already.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        there: fingerprints of files known to be at their destinations; ``None`` for nothing.
+        sources: fingerprints of existing sources; ``None`` if the first ones say it all.
+    """
+
+    def __init__(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        there: set[int] | None = None,
+        sources: set[int] | None = None,
+    ) -> None:
+        self._run = run
+        self._expected = plan.loaded.expected
+        self._there = there or set()
+        self._sources = sources
+        self._survives = run.store.traits.etag_survives_rename
+
+    def __bool__(self) -> bool:
+        return bool(self._there)
+
+    def has(self, entry: Entry) -> bool:
+        """Return whether ``entry`` is at its destination, or in its unit's place.
+
+        The unit's place is the directory where it is put together.
+        """
+        if fingerprint(self._expected(entry)) not in self._there:
+            return False
+        if self._sources is None or (self._survives and entry.etag is not None):
+            return True
+        return source_print(entry.source, entry.etag) not in self._sources
+
+    async def is_at(self, entry: Entry, place: str) -> bool:
+        """Return whether the file at ``place`` is the one ``entry`` moved there."""
+        try:
+            info = await self._run.store.head(place)
+        except NotFoundError:
+            return False
+        lasting = self._run.store.traits.lasting
+        wanted, found = lasting(entry.etag), lasting(info.etag)
+        if wanted is None or found is None:
+            return (
+                info.kind is Kind.FILE and info.size == entry.size and self._run.identity.epoch > 1
+            )
+        return info.kind is Kind.FILE and found == wanted
+
+
+async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
+    """Find which files of ``plan`` are at their destination or unit.
+
+    One listing of each directory; nothing is changed. Files from before the commit began count only
+    if ``adopt`` is set.
+    """
+    found = Fingerprints(run.options.spill_directory)
+    loaded = plan.loaded
+    with run.meter.timed("job_stage_settle", len(loaded.parents)):
+        since = 0.0 if adopt else await begun_at(run)
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+            if plan.unit_of(path) is not None:
+                await gather_staged(run, path, found, loaded.etags)
+            run.meter.step()
+
+        try:
+            await for_each(sorted(loaded.parents), look, workers=run.workers)
+            there = loaded.outcome.common(found)
+        finally:
+            found.close()
+        there = await without_old(run, plan, there)
+        sure = run.store.traits.etag_survives_rename and not untagged(plan)
+        sources = None if sure or not there else await sources_there(run, plan)
+    plan.settled = len(there)
+    return Settled(run, plan, there, sources)
+
+
+async def begun_at(run: CommitContext) -> float:
+    """Return the store's time at which the commit began.
+
+    It is needed if a file is only known by its content.
+
+    An older file with the content of one of the job's files is not that file.
+    """
+    if not run.store.traits.content_etags:
+        return 0.0
+    try:
+        return (await run.store.head(run.layout.record)).modified - _CLOCK_SKEW_SECONDS
+    except NotFoundError:
+        return 0.0
+
+
+async def sources_there(
+    run: CommitContext, plan: Plan, base: str | None = None, *, contents: bool = False
+) -> set[int]:
+    """Return the fingerprints of unmoved sources, by listings.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        base: where the tasks' directories are now, if they were moved.
+        contents: also return what ``content_print`` gives, where etags tell contents.
+    """
+    cut, lasting = len(run.layout.sources_dir), run.store.traits.lasting
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            place = path if base is None else base + path[cut:]
+            with suppress(NotFoundError, PreconditionError):  # nothing, or no directory
+                async for page in pages(run.store, place):
+                    for info in await with_etags(run, page):
+                        source = path + info.path[len(place) :]
+                        found.add([(source,), (source, info.etag)])
+                        if contents and (content := lasting(info.etag)):
+                            found.add([(source, info.size, content)])
+
+        await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
+        return found.common(found)
+
+
+def source_print(source: str, etag: str | None) -> int:
+    """Return the fingerprint of an unmoved file; any if without etag."""
+    return fingerprint((source,) if etag is None else (source, etag))
+
+
+def content_print(run: CommitContext, entry: Entry) -> int:
+    """Return the fingerprint of a source, by content only."""
+    return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
+
+
+async def gather_staged(
+    run: CommitContext, path: str, found: Fingerprints, etags: bool | None
+) -> None:
+    """Add files staged for ``path`` to ``found``, as if published."""
+    place = staged_path(run.layout, run.place, path)
+    await gather(run, place, found, etags, shown_in=path)

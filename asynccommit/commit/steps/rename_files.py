@@ -1,0 +1,217 @@
+"""Job commit, fifth step: rename every file, replacing nothing."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Sequence,
+)
+from hashlib import blake2b
+from typing import cast
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.ownership.lease import require_place
+from asynccommit.commit.paths import within
+from asynccommit.commit.planning.plan import Plan, staged_path
+from asynccommit.commit.spill import Entry, in_batches
+from asynccommit.commit.steps.reconcile import Settled
+from asynccommit.commit.steps.rename_versions import move_source
+from asynccommit.commit.steps.swap import swap_in
+from asynccommit.commit.steps.validate import validates
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.runtime.concurrency import Chunked, for_each
+from asynccommit.stores.base import BatchStore
+
+_OFTEN = 32  # renames from one look at the lease to the next
+
+# What is waited for and settled where a file is asked for alone.
+_ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
+
+Place = Callable[[str], str]
+
+
+async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None:
+    """Rename every file of the plan, and keep a sample of their names.
+
+    Files of units go to where their unit is put together; then the units take the place of what
+    they replace; then the other files go to theirs. The first failure stops new renames and is
+    raised once those under way have ended; files that were renamed stay where they are.
+    """
+    loaded = plan.loaded
+    with run.meter.timed("job_stage_rename_files", loaded.files):
+        await plan.take_sample()
+        if plan.units or plan.replaced:
+            place = _stager(run, plan)
+            plan.held.clear()
+            await _Mover(run, plan, settled, place).move(Chunked(_each(plan, staged=True)))
+            await swap_in(run, plan)
+            await _Mover(run, plan, settled).move(Chunked(_each(plan, staged=False)))
+        elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
+            run.meter.step(loaded.files)  # each has come with its directory
+        else:
+            await _Mover(run, plan, settled).move(loaded.spill.entries())
+    run.meter.statistics.count("committer_files_committed", loaded.files)
+    run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
+
+
+async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Sequence[Entry]]:
+    """Yield and count the files of units, or the files in none, in chunks."""
+    known: dict[str, str | None] = {}
+    async for chunk in plan.loaded.spill.chunks():
+        found: list[Entry] = []
+        for entry in chunk:
+            parent = entry.dest.rpartition("/")[0]
+            if parent not in known:
+                known[parent] = plan.unit_of(parent)
+            unit = known[parent]
+            if (unit is not None) is staged:
+                if unit is not None:
+                    plan.held[unit] += 1
+                found.append(entry)
+        yield found
+
+
+def _stager(run: CommitContext, plan: Plan) -> Place:
+    layout, place = run.layout, run.place
+    return lambda dest: staged_path(layout, place, dest)
+
+
+class _Mover:
+    """Renames files of a plan to their destinations or units."""
+
+    def __init__(
+        self, run: CommitContext, plan: Plan, settled: Settled, place: Place | None = None
+    ) -> None:
+        self._run = run
+        self._store = run.store
+        self._settled = settled
+        self._place = place
+        self._moved = _moved_before(plan, settled)
+        self._carried = plan.carried
+        self._step = run.renamed_one if place is None else run.meter.step
+        self._commit = run.identity.commit_id.encode() if run.store.traits.tokens else None
+        # Fewer in a request where that keeps more workers busy.
+        self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
+        self._count = 0
+        each = run.options.validate_sample is None and validates(run)
+        self._looks = each and run.identity.epoch <= 1
+
+    async def move(self, entries: Iterable[Entry] | AsyncIterable[Entry]) -> None:
+        """Rename files, one by one or in batches if the store supports it."""
+        workers = self._run.workers
+        if self._together > 1:
+            await for_each(in_batches(entries, self._together), self._some, workers=workers)
+        else:
+            await for_each(entries, self._one, workers=workers)
+
+    async def _one(self, entry: Entry) -> None:
+        if self._is_to_move(entry):
+            await self._alone(entry)
+
+    async def _alone(self, entry: Entry) -> None:
+        if self._count % _OFTEN == 0:
+            self._run.check_lease()
+        self._count += 1
+        commit, dest = self._commit, self._dest(entry)
+        token = None if commit is None else token_of(commit, entry.source, entry.dest)
+        try:
+            await move_source(self._run, entry, dest, token=token)
+        except NotFoundError:
+            await self._again(entry, dest, token)
+        self._step()
+
+    async def _some(self, entries: Sequence[Entry]) -> None:
+        self._run.check_lease()
+        entries = [entry for entry in entries if self._is_to_move(entry)]
+        if not entries:
+            return
+        moves = [(entry.source, self._dest(entry), self._guarded(entry)) for entry in entries]
+        done, error = await cast(BatchStore, self._store).rename_many(moves)
+        for _ in range(done):
+            self._step()
+        if isinstance(error, OutcomeUnknownError):
+            await self._find_out(entries[done], error)
+            done += 1
+        elif error is not None and not isinstance(error, _ALONE):
+            raise error
+        for entry in entries[done:]:
+            await self._alone(entry)
+
+    def _guarded(self, entry: Entry) -> str | None:
+        """Return the etag that a source must have, if it must have any.
+
+        Without one it must be no link, unless validation looks for links afterwards.
+        """
+        return entry.etag if self._looks else self._store.traits.guarded(entry.etag)
+
+    def _is_to_move(self, entry: Entry) -> bool:
+        """Return whether a file still has to be moved."""
+        if self._moved is None or not self._moved(entry):
+            return True
+        if entry.source.rpartition("/")[0] in self._carried:
+            self._run.meter.step()  # counted when its directory came
+        else:
+            self._step()
+        return False
+
+    def _dest(self, entry: Entry) -> str:
+        return entry.dest if self._place is None else self._place(entry.dest)
+
+    async def _find_out(self, entry: Entry, error: OutcomeUnknownError) -> None:
+        """Check whether a file was moved by an unanswered request.
+
+        While its source is there it is asked for alone, which settles what comes late. Raises
+        ``error`` if nothing shows that it was moved.
+        """
+        try:
+            await self._store.head(entry.source)
+        except NotFoundError:
+            if not await self._settled.is_at(entry, self._dest(entry)):
+                raise error from None
+            self._step()
+            return
+        await self._alone(entry)
+
+    async def _again(self, entry: Entry, dest: str, token: str | None) -> None:
+        """Rename again after another job removed the empty directory.
+
+        Raises ``NotFoundError`` if the file itself is gone, unless it is at its destination.
+        """
+        run, store = self._run, self._store
+        try:
+            await store.head(entry.source)
+        except NotFoundError:
+            if await self._settled.is_at(entry, dest):
+                return
+            raise
+        run.check_lease()
+        await require_place(run)
+        if within(dest, [run.epoch_dir]):
+            raise NotFoundError("rename", dest, "its directory is gone")
+        if store.traits.directories:
+            await store.mkdir(dest.rpartition("/")[0])
+        await move_source(run, entry, dest, token=token)
+
+
+def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:
+    """Return the fingerprints of moved files; ``None`` if there are none."""
+    carried = plan.carried
+    if not carried:
+        return settled.has if settled else None
+    return lambda entry: entry.source.rpartition("/")[0] in carried or settled.has(entry)
+
+
+def token_of(commit: bytes, source: str, dest: str) -> str:
+    """Return the reproducible UUID of one rename of one job commit."""
+    text = f"{source}\0{dest}".encode("utf-8", "surrogatepass")
+    hexa = blake2b(text, digest_size=16, key=commit).hexdigest()
+    return f"{hexa[:8]}-{hexa[8:12]}-{hexa[12:16]}-{hexa[16:20]}-{hexa[20:]}"

@@ -1,0 +1,1 @@
+"""Files and manifests as tasks write them."""
