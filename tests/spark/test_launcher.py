@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
+from asynccommit.spark import launcher
+
+SCRIPT = Path(launcher.__file__).with_name("asynccommit-python")
 LAUNCHER = "import sys; sys.argv[0] = 'asynccommit-python'\n"
 LAUNCHER += "from asynccommit.spark.launcher import main; main()"
 
@@ -48,3 +53,18 @@ def test_program_is_the_main_module(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     said = "42 ['programs/app.py', 'x'] ['beside', 'sys'] programs/app.py 42\n"
     assert (done.returncode, done.stdout, done.stderr) == (7, said, "")
+
+
+def test_launcher_is_the_python_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that was moved, as by an archive for a cluster, is used where it is now."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    venv.create(tmp_path / "made here", symlinks=True)
+    shutil.copy(SCRIPT, tmp_path / "made here/bin")
+    moved = (tmp_path / "made here").rename(tmp_path / "now there")
+    (tmp_path / "link").symlink_to(moved / "bin/asynccommit-python")
+
+    for path in map(str, (tmp_path / "link", moved / "bin/asynccommit-python")):
+        command = [path, "-c", "import sys; print(sys.prefix)"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{moved}\n", "")
