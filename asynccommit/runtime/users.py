@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import pwd
 
 
 def own_name() -> str:
-    """Return the name of this process's user, or ``""`` if it has none."""
+    """Return the name of this process's user, or ``""`` if it has none.
+
+    Variables like ``LOGNAME`` do not count: YARN's containers have that of who has submitted them.
+    """
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a number
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run as a number
         return ""
 
 

@@ -41,7 +41,8 @@ from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
 from asynccommit.spark.hadoop_store.opening import is_child, prepare
 from asynccommit.spark.jars import build_id, other_build
-from asynccommit.stores.elsewhere import STORE_OPTION
+from asynccommit.stores.elsewhere import JVM, STORE_OPTION
+from asynccommit.stores.hdfs.options import hadoop_user
 from asynccommit.stores.urls import Address, decode_uri
 
 log = logging.getLogger("asynccommit.spark")
@@ -286,7 +287,29 @@ def host_for(request: Mapping[str, Any]) -> Host:
 
 def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the store options: the session's, and those kept in Python only."""
-    return {**request.get("storage", {}), **store_of(request["conf"]), **storage_options}
+    scheme, user = decode_uri(request["dest"]).scheme, request.get("hadoopUser")
+    return {
+        **request.get("storage", {}),
+        **store_for_user(scheme, user),
+        **store_of(request["conf"]),
+        **storage_options,
+    }
+
+
+def store_for_user(scheme: str, user: str | None) -> dict[str, str]:
+    """Have the JVM open HDFS if this process would be another user there.
+
+    Only the JVM renews tokens, logs in by a keytab, and acts for another user.
+
+    Args:
+        scheme: of the table.
+        user: as whom Spark's tasks write, empty for one that this process cannot be; ``None`` if
+            it is not known.
+    """
+    given = any(name.startswith("kerberos_") for name in storage_options)
+    if scheme not in ("hdfs", "viewfs") or user is None or given:
+        return {}
+    return {} if user and user == hadoop_user(os.environ) else {STORE_OPTION: JVM}
 
 
 def store_of(conf: Mapping[str, str]) -> dict[str, str]:

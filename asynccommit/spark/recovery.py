@@ -22,7 +22,7 @@ from asynccommit.options.checked import PATH, checked
 from asynccommit.options.job import Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.spark import bridge, sessions
-from asynccommit.spark.hadoop_store.opening import prepare
+from asynccommit.spark.hadoop_store.opening import jvm_user, prepare
 from asynccommit.stores.urls import parse_url
 
 
@@ -148,7 +148,8 @@ class TableAccess:
         address = parse_url(url)
         conf, storage = sessions.settings_of(session, address.scheme)
         conf = sessions.with_staging(session, conf)
-        options = {**storage, **bridge.store_of(conf), **bridge.storage_options}
+        store = {**bridge.store_for_user(address.scheme, jvm_user()), **bridge.store_of(conf)}
+        options = {**storage, **store, **bridge.storage_options}
         prepare(address, options)
         return cls(url, conf, options)
 

@@ -14,7 +14,7 @@ from asynccommit.cli.output import Exit
 from asynccommit.formats.success import COMMITTER, decode_success
 from tests.crash_real.processes import environment
 from tests.support import mini_kdc
-from tests.support.mini_kdc import USER, SecuredHdfs, start_secured_hdfs
+from tests.support.mini_kdc import OTHER, USER, SecuredHdfs, start_secured_hdfs
 from tests.support.spark import run_script
 
 pytestmark = [pytest.mark.every(2, 1), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
@@ -40,6 +40,20 @@ KILLED = """
 after_renames(2, lambda: os.kill(os.getpid(), signal.SIGKILL))
 frame = spark.range(20).selectExpr("id", "id % 3 as p").repartition(2)
 frame.write.partitionBy("p").parquet(f"{root}/killed")
+"""
+
+
+LOGGED_IN = """
+import json
+
+given = json.loads((scratch / "given.json").read_text())
+made = builder(scratch)
+for service in ("hadoopfs", "hbase", "hive"):  # one JVM needs no token
+    made = made.config(f"spark.security.credentials.{service}.enabled", "false")
+for key, value in given["conf"].items():
+    made = made.config(key, value)
+root = given["root"]
+spark = configure(made).getOrCreate()
 """
 
 
@@ -110,3 +124,29 @@ def test_shell_uses_a_keytab(secured: SecuredHdfs) -> None:
     given = [word for pair in words for word in ("-s", pair)]
     code, said = command(secured, "status", f"{secured.hdfs.url}/keytab", *given, ticket=False)
     assert code == 0, said
+
+
+@pytest.mark.parametrize("how", ["keytab", "proxy"])
+def test_job_commit_is_the_sessions_user(
+    secured: SecuredHdfs, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python commits as the session's user, though it has no ticket, or that of another user."""
+    for name, value in secured.environment(ticket=how == "proxy").items():
+        monkeypatch.setenv(name, value)
+    conf = {"spark.kerberos.principal": secured.principal}
+    conf |= {"spark.kerberos.keytab": str(secured.keytab)}
+    if how == "proxy":
+        conf = {}
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--proxy-user {OTHER} pyspark-shell")
+    given = {"root": f"{secured.hdfs.url}/by-{how}", "conf": conf}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    done = run_script(tmp_path, LOGGED_IN + WRITE)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    ids, files = json.loads((tmp_path / "told.json").read_text())
+
+    assert (ids, files) == (list(range(20)), [6])
+    owner = OTHER if how == "proxy" else USER
+    for name in ("made", "made/_SUCCESS", "made/p=0"):
+        status = secured.hdfs.filesystem.getFileStatus(secured.hdfs.path(f"/by-{how}/{name}"))
+        assert status.getOwner() == owner

@@ -214,6 +214,34 @@ def test_apply_refuses_the_jar_of_another_version(
     assert [path.name for path in tmp_path.iterdir()] == ["_temporary"]
 
 
+@pytest.mark.parametrize(
+    "user, given, store",
+    [
+        ("alice", {}, {}),
+        ("bob", {}, {"asynccommit.store": "jvm"}),
+        ("", {}, {"asynccommit.store": "jvm"}),
+        ("", {"kerberos_keytab": "alice.keytab"}, {}),
+        (None, {}, {}),
+    ],
+)
+def test_hdfs_is_opened_by_the_jvm_for_another_user(
+    user: str | None,
+    given: dict[str, str],
+    store: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python opens HDFS itself as the user of the tasks only, or with credentials of its own."""
+    monkeypatch.delenv("HADOOP_PROXY_USER", raising=False)
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    monkeypatch.setattr(bridge, "storage_options", given)
+    request = {"dest": "hdfs://namenode/t", "conf": {}, "hadoopUser": user}
+
+    assert bridge.storage_of(request) == {**store, **given}
+    assert bridge.storage_of({**request, "dest": "abfs://c@a/t"}) == given
+    chosen = {**request, "conf": {"spark.asynccommit.store": "native"}}
+    assert bridge.storage_of(chosen) == {"asynccommit.store": "native", **given}
+
+
 def test_apply_refuses_to_overwrite_another_store(tmp_path: Path) -> None:
     """A directory to overwrite on another store is refused by name."""
     reply = json.loads(Bridge().apply(request(tmp_path, overwrite=["abfs://c@acc/x"])))

@@ -17,8 +17,11 @@ from asynccommit.errors import UnsupportedError
 from tests.support import mini_hdfs
 from tests.support.hadoop import Hadoop
 from tests.support.mini_hdfs import MiniHdfs, class_path, running_cluster
+from tests.support.mini_yarn import MiniYarn, conf_in, place_of, running_yarn, yarn_jars
 
-USER = "alice"
+USER, OTHER = "alice", "bob"
+"""Who has keys, and for whom that user may act."""
+
 _SERVICE, _WEB = "hdfs/localhost", "HTTP/localhost"
 _CLIENT = "org.apache.kerby.kerberos.kerb.client.KrbClient"
 _OPEN = (  # the KDC has the JVM read its configuration again
@@ -61,6 +64,7 @@ class SecuredHdfs:
         cache: a file with a ticket of ``alice``.
         keytab: the keys of ``alice``.
         principal: the name of ``alice``, with the realm.
+        settings: the configuration of the servers.
     """
 
     hdfs: MiniHdfs
@@ -69,6 +73,7 @@ class SecuredHdfs:
     cache: Path
     keytab: Path
     principal: str
+    settings: Mapping[str, str]
 
     def environment(self, *, ticket: bool = True) -> dict[str, str]:
         """Return the variables of a client, with or without a ticket."""
@@ -82,23 +87,45 @@ class SecuredHdfs:
 
 
 @contextmanager
-def start_secured_hdfs(folder: Path, *options: str) -> Iterator[SecuredHdfs]:
+def start_secured_hdfs(
+    folder: Path,
+    *options: str,
+    jars: Sequence[Path] = (),
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SecuredHdfs]:
     """Run a KDC, a NameNode and a DataNode with their files in ``folder``."""
-    more = [str(jar) for jar in kdc_jars()]
+    more = [str(jar) for jar in (*kdc_jars(), *jars)]
     with Hadoop.start("-cp", class_path(*more), *_OPEN, *options) as hadoop:
         kdc = _started_kdc(hadoop, folder / "kdc")
         try:
             realm, krb5 = str(kdc.getRealm()), _krb5_conf(kdc, folder)
             keytabs = [_keytab(hadoop, kdc, folder, name) for name in ("service", USER)]
-            conf = _secured(keytabs[0], realm)
+            conf = {**_secured(keytabs[0], realm), **(settings or {})}
             _log_in(hadoop, conf, keytabs[0], realm)
             with running_cluster(hadoop, folder / "hdfs", conf=conf) as hdfs:
                 cache = _ticket(hadoop, krb5, keytabs[1], folder / "ticket", f"{USER}@{realm}")
                 conf_dir = _conf_dir(folder / "conf", conf)
                 _open_root(hdfs)
-                yield SecuredHdfs(hdfs, conf_dir, krb5, cache, keytabs[1], f"{USER}@{realm}")
+                principal = f"{USER}@{realm}"
+                yield SecuredHdfs(hdfs, conf_dir, krb5, cache, keytabs[1], principal, conf)
         finally:
             kdc.stop()
+
+
+@contextmanager
+def start_secured_yarn(
+    folder: Path, *options: str, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[SecuredHdfs, MiniYarn]]:
+    """Run YARN beside all that ``start_secured_hdfs`` runs."""
+    jars = (*yarn_jars(), conf_in(folder / "yarn"))
+    more = (*place_of(folder), *options)
+    with start_secured_hdfs(folder, *more, jars=jars, settings=settings) as secured:
+        conf = dict(secured.settings)
+        for node in ("resourcemanager", "nodemanager"):
+            conf[f"yarn.{node}.principal"] = conf["dfs.namenode.kerberos.principal"]
+            conf[f"yarn.{node}.keytab"] = conf["dfs.namenode.keytab.file"]
+        with running_yarn(secured.hdfs, folder / "yarn", conf) as yarn:
+            yield secured, yarn
 
 
 def _started_kdc(hadoop: Hadoop, folder: Path) -> Any:
@@ -142,6 +169,8 @@ def _secured(keytab: Path, realm: str) -> dict[str, str]:
         "dfs.block.access.token.enable": "true",
         "dfs.data.transfer.protection": "authentication",
         "ignore.secure.ports.for.testing": "true",
+        f"hadoop.proxyuser.{USER}.hosts": "*",
+        f"hadoop.proxyuser.{USER}.users": OTHER,
     }
 
 

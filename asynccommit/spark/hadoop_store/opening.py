@@ -139,6 +139,17 @@ def _errors() -> tuple[type[Exception], ...]:
     return (Py4JError, OSError)
 
 
+def jvm_user() -> str | None:
+    """Return the user that the JVM is on HDFS, as ``Filesystems.user`` does.
+
+    The result is ``None`` in a process that is not registered in its JVM.
+    """
+    try:
+        return str(_files().user())
+    except UnsupportedError:
+        return None
+
+
 def _open(files: Any, address: Address) -> None:
     if _FILES is not None:
         files.open(address.encode())

@@ -135,6 +135,20 @@ public final class Filesystems extends ConcurrentHashMap {
     }
   }
 
+  /**
+   * Returns the name of the user that this JVM is on HDFS, empty for one that a process beside it
+   * cannot be: that of a ticket or a token, or one that another user acts for.
+   */
+  public String user() throws IOException {
+    return userNow();
+  }
+
+  static String userNow() throws IOException {
+    UserGroupInformation user = UserGroupInformation.getCurrentUser();
+    boolean alone = UserGroupInformation.isSecurityEnabled() || user.getRealUser() != null;
+    return alone ? "" : user.getShortUserName();
+  }
+
   private static String nameOf(FileSystem fs) {
     String authority = fs.getUri().getAuthority();
     return (fs.getUri().getScheme() + "://" + (authority == null ? "" : authority)).toLowerCase();

@@ -70,6 +70,7 @@ abstract class JobSide {
     request.put("attempt", Integer.valueOf(layout.attempt));
     request.put("conf", Keys.userOptions(conf));
     request.put("storage", storage(conf));
+    request.put("hadoopUser", Filesystems.userNow());
     String user = Engine.otherUser();
     if (user != null) {
       request.put("actsAs", user);
@@ -139,6 +140,7 @@ abstract class JobSide {
   /** Returns the request to undo the job; what may lead out of the table is known here only. */
   private Map undoing(List tasks, Set overwrite, Configuration conf) throws IOException {
     Map request = request(rollsBack ? "rollback" : "abort", conf);
+    request.remove("hadoopUser"); // its process has no JVM
     boolean outside = false;
     for (int i = 0; i < tasks.size(); i++) {
       outside |= !((Map) ((Map) tasks.get(i)).get("absolute")).isEmpty();

@@ -65,6 +65,7 @@ final class Leftovers {
       request.put("attempt", Integer.valueOf(0));
       request.put("conf", Keys.userOptions(conf));
       request.put("storage", Keys.storageOptions(conf, dest));
+      request.put("hadoopUser", Filesystems.userNow());
       Driver.ask(engine, request);
     } catch (Exception e) {
       LOG.warn("What a killed job may have left in {} stays there: {}", path, e.getMessage());

@@ -159,11 +159,14 @@ def _user(conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
     Kerberos has rules on the NameNode that make a name of a principal.
     """
-    if proxied := environ.get("HADOOP_PROXY_USER"):
-        return proxied
-    if conf.get("hadoop.security.authentication", "simple").strip().lower() != "simple":
-        return ""
-    return environ.get("HADOOP_USER_NAME") or own_name()
+    secured = conf.get("hadoop.security.authentication", "simple").strip().lower() != "simple"
+    return environ.get("HADOOP_PROXY_USER", "") if secured else hadoop_user(environ)
+
+
+def hadoop_user(environ: Mapping[str, str]) -> str:
+    """Return the user that this process is on a cluster without Kerberos, as the library has it."""
+    named = environ.get("HADOOP_PROXY_USER") or environ.get("HADOOP_USER_NAME")
+    return named or own_name()
 
 
 def _kerberos(named: Mapping[str, Any]) -> dict[str, str]:
