@@ -21,11 +21,11 @@ from asynccommit.spark.channel import Channel, JvmFiles
 from asynccommit.spark.hadoop_store.opening import open_in_jvm, work_on
 from asynccommit.spark.jars import build_id
 from asynccommit.stores.elsewhere import opener_for
+from asynccommit.stores.hdfs.options import hadoop_user
 from asynccommit.stores.registry import STORES
 from asynccommit.stores.urls import Address, decode_uri
 
 _LONGEST = 100  # characters of the line that begins the frames
-_USERS = ("HADOOP_PROXY_USER", "HADOOP_USER_NAME")
 
 
 def check(request: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ def _acts_as(user: str, place: Address, request: Mapping[str, Any]) -> bool:
         return True
     if opener_for(place, bridge.storage_of(request), place.scheme in STORES) is open_in_jvm:
         return True
-    return place.scheme in ("hdfs", "viewfs") and user in map(os.environ.get, _USERS)
+    return place.scheme in ("hdfs", "viewfs") and user == hadoop_user(os.environ)
 
 
 class _Lines(logging.Formatter):

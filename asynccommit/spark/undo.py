@@ -19,11 +19,12 @@ import orjson
 from asynccommit import sync
 from asynccommit.api import JobRef
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.errors import AsyncCommitError, CommittedError
+from asynccommit.errors import AsyncCommitError, CommittedError, UnsupportedError
 from asynccommit.inspect.terminal import count_of
 from asynccommit.results import AbortReport
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.bridge import options_for, storage_of
+from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.urls import decode_uri
 
 _LONGEST = 4000
@@ -36,13 +37,20 @@ def undo(request: Mapping[str, Any]) -> str:
     A commit that is already decided is finished instead. Raises ``OwnedError`` if a live process is
     committing the job, and other kinds of ``CommitError`` if the request fails.
     """
+    url = str(decode_uri(request["dest"]))
     job: dict[str, Any] = {
-        "url": str(decode_uri(request["dest"])),
+        "url": url,
         "job_id": request["jobId"],
         "attempt": request["attempt"],
         "options": options_for(request),
         "storage_options": storage_of(request),
     }
+    if job["storage_options"].get(STORE_OPTION) == JVM:
+        raise UnsupportedError(
+            "this process has no JVM, and only one can open the table as the session's user. As "
+            f"that user say asynccommit status '{url}' -s {STORE_OPTION}={JVM}, which says what "
+            "to do"
+        )
     try:
         rolling = request["what"] == "rollback"
         undone = submit(_rolled_back(**job)) if rolling else sync.abort_job(**job, force=True)

@@ -22,30 +22,6 @@ pytestmark = [pytest.mark.every(2, 1), pytest.mark.jvm, pytest.mark.full, pytest
 CONFIGURED = """
 import json
 
-root = (scratch / "root").read_text()
-made = builder(scratch)
-for service in ("hadoopfs", "hbase", "hive"):  # one JVM needs the ticket alone
-    made = made.config(f"spark.security.credentials.{service}.enabled", "false")
-spark = configure(made).getOrCreate()
-"""
-WRITE = """
-frame = spark.range(20).selectExpr("id", "id % 3 as p").repartition(2)
-frame.write.partitionBy("p").parquet(f"{root}/made")
-rows = spark.read.parquet(f"{root}/made").collect()
-told = [sorted(row.id for row in rows), [report.files for report in reports()]]
-(scratch / "told.json").write_text(json.dumps(told))
-spark.stop()
-"""
-KILLED = """
-after_renames(2, lambda: os.kill(os.getpid(), signal.SIGKILL))
-frame = spark.range(20).selectExpr("id", "id % 3 as p").repartition(2)
-frame.write.partitionBy("p").parquet(f"{root}/killed")
-"""
-
-
-LOGGED_IN = """
-import json
-
 given = json.loads((scratch / "given.json").read_text())
 made = builder(scratch)
 for service in ("hadoopfs", "hbase", "hive"):  # one JVM needs no token
@@ -54,6 +30,18 @@ for key, value in given["conf"].items():
     made = made.config(key, value)
 root = given["root"]
 spark = configure(made).getOrCreate()
+frame = spark.range(20).selectExpr("id", "id % 3 as p").repartition(2)
+"""
+WRITE = """
+frame.write.partitionBy("p").parquet(f"{root}/made")
+rows = spark.read.parquet(f"{root}/made").collect()
+told = [sorted(row.id for row in rows), [report.files for report in reports()]]
+(scratch / "told.json").write_text(json.dumps(told))
+"""
+KILLED = """
+after_renames(2, lambda: os.kill(os.getpid(), signal.SIGKILL))
+how = frame.write.option("asynccommit.on.failure", given.get("then", "keep"))
+how.partitionBy("p").parquet(f"{root}/killed")
 """
 
 
@@ -74,23 +62,34 @@ def command(secured: SecuredHdfs, *words: str, ticket: bool = True) -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
-def test_spark_writes_with_a_ticket(
-    secured: SecuredHdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["ticket", "keytab", "proxy"])
+def test_job_commit_is_the_sessions_user(
+    secured: SecuredHdfs, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks and the job commit use the ticket of ``kinit``; the files are the user's."""
-    for name, value in secured.environment().items():
+    """Python commits as the session's user, and what it cannot undo as that user it leaves."""
+    for name, value in secured.environment(ticket=how != "keytab").items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "root").write_text(f"{secured.hdfs.url}/spark")
-    done = run_script(tmp_path, CONFIGURED + WRITE)
-    assert done.returncode == 0, done.stderr[-3000:]
+    conf = {"spark.kerberos.principal": secured.principal}
+    conf |= {"spark.kerberos.keytab": str(secured.keytab)}
+    if how == "proxy":
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--proxy-user {OTHER} pyspark-shell")
+    given = {"root": f"{secured.hdfs.url}/{how}", "conf": conf if how == "keytab" else {}}
+    (tmp_path / "given.json").write_text(json.dumps({**given, "then": "rollback"}))
+    done = run_script(tmp_path, CONFIGURED + WRITE + KILLED)
+    assert done.returncode == -9, done.stderr[-3000:]
 
-    ids, files = json.loads((tmp_path / "told.json").read_text())
-
-    assert (ids, files) == (list(range(20)), [6])
-    marker = decode_success(secured.hdfs.read("/spark/made/_SUCCESS"), "_SUCCESS")
+    assert json.loads((tmp_path / "told.json").read_text()) == [[*range(20)], [6]]
+    marker = decode_success(secured.hdfs.read(f"/{how}/made/_SUCCESS"), "_SUCCESS")
     assert marker.committer == COMMITTER
-    status = secured.hdfs.filesystem.getFileStatus(secured.hdfs.path("/spark/made/_SUCCESS"))
-    assert status.getOwner() == USER
+    for name in ("made", "made/_SUCCESS", "made/p=0"):
+        assert owner(secured, f"/{how}/{name}") == (OTHER if how == "proxy" else USER)
+    assert secured.hdfs.exists(f"/{how}/killed/_temporary") is (how != "ticket"), done.stderr
+
+
+def owner(secured: SecuredHdfs, path: str) -> str:
+    """Return whose a file is."""
+    status = secured.hdfs.filesystem.getFileStatus(secured.hdfs.path(path))
+    return str(status.getOwner())
 
 
 def test_shell_resumes_with_a_ticket(
@@ -100,7 +99,8 @@ def test_shell_resumes_with_a_ticket(
     with monkeypatch.context() as patched:
         for name, value in secured.environment().items():
             patched.setenv(name, value)
-        (tmp_path / "root").write_text(f"{secured.hdfs.url}/shell")
+        given = {"root": f"{secured.hdfs.url}/shell", "conf": {}}
+        (tmp_path / "given.json").write_text(json.dumps(given))
         done = run_script(tmp_path, CONFIGURED + KILLED)
     assert done.returncode == -9, done.stderr[-3000:]
     table = f"{secured.hdfs.url}/shell/killed"
@@ -124,29 +124,3 @@ def test_shell_uses_a_keytab(secured: SecuredHdfs) -> None:
     given = [word for pair in words for word in ("-s", pair)]
     code, said = command(secured, "status", f"{secured.hdfs.url}/keytab", *given, ticket=False)
     assert code == 0, said
-
-
-@pytest.mark.parametrize("how", ["keytab", "proxy"])
-def test_job_commit_is_the_sessions_user(
-    secured: SecuredHdfs, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python commits as the session's user, though it has no ticket, or that of another user."""
-    for name, value in secured.environment(ticket=how == "proxy").items():
-        monkeypatch.setenv(name, value)
-    conf = {"spark.kerberos.principal": secured.principal}
-    conf |= {"spark.kerberos.keytab": str(secured.keytab)}
-    if how == "proxy":
-        conf = {}
-        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--proxy-user {OTHER} pyspark-shell")
-    given = {"root": f"{secured.hdfs.url}/by-{how}", "conf": conf}
-    (tmp_path / "given.json").write_text(json.dumps(given))
-    done = run_script(tmp_path, LOGGED_IN + WRITE)
-    assert done.returncode == 0, done.stderr[-3000:]
-
-    ids, files = json.loads((tmp_path / "told.json").read_text())
-
-    assert (ids, files) == (list(range(20)), [6])
-    owner = OTHER if how == "proxy" else USER
-    for name in ("made", "made/_SUCCESS", "made/p=0"):
-        status = secured.hdfs.filesystem.getFileStatus(secured.hdfs.path(f"/by-{how}/{name}"))
-        assert status.getOwner() == owner

@@ -234,7 +234,7 @@ def test_hdfs_is_opened_by_the_jvm_for_another_user(
     monkeypatch.delenv("HADOOP_PROXY_USER", raising=False)
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
     monkeypatch.setattr(bridge, "storage_options", given)
-    request = {"dest": "hdfs://namenode/t", "conf": {}, "hadoopUser": user}
+    request: dict[str, Any] = {"dest": "hdfs://namenode/t", "conf": {}, "hadoopUser": user}
 
     assert bridge.storage_of(request) == {**store, **given}
     assert bridge.storage_of({**request, "dest": "abfs://c@a/t"}) == given

@@ -128,6 +128,23 @@ def test_says_why_it_did_nothing(table: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dest": "hdfs://127.0.0.1:1/t", "hadoopUser": ""},
+        {"dest": "hdfs://127.0.0.1:1/t", "hadoopUser": "nobody-here"},
+        {"dest": "file:/t", "conf": {"spark.asynccommit.store": "jvm"}},
+    ],
+)
+def test_does_nothing_as_another_user(more: dict[str, Any]) -> None:
+    """What only a JVM may open as the session's user is left to that user, by name."""
+    done, outcome = undo(request(Path("/t"), **more))
+
+    assert done.returncode == 1
+    assert outcome.startswith("it was not undone: this process has no JVM")
+    assert f"asynccommit status '{more['dest']}' -s asynccommit.store=jvm" in outcome
+
+
 def test_answers_though_nobody_listens(table: Path) -> None:
     """The JVM may end before it has the answer; the job is rolled back all the same."""
     killed("commit", table, "/tasks/", 2)

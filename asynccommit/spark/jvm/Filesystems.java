@@ -149,6 +149,11 @@ public final class Filesystems extends ConcurrentHashMap {
     return alone ? "" : user.getShortUserName();
   }
 
+  /** Whether the user of this JVM, and of this session, is that of a ticket which others find. */
+  static boolean isTicket() throws IOException {
+    return UserGroupInformation.isLoginTicketBased() && Engine.otherUser() == null;
+  }
+
   private static String nameOf(FileSystem fs) {
     String authority = fs.getUri().getAuthority();
     return (fs.getUri().getScheme() + "://" + (authority == null ? "" : authority)).toLowerCase();

@@ -140,7 +140,9 @@ abstract class JobSide {
   /** Returns the request to undo the job; what may lead out of the table is known here only. */
   private Map undoing(List tasks, Set overwrite, Configuration conf) throws IOException {
     Map request = request(rollsBack ? "rollback" : "abort", conf);
-    request.remove("hadoopUser"); // its process has no JVM
+    if (Filesystems.isTicket()) {
+      request.remove("hadoopUser"); // a process without a JVM is that user, too
+    }
     boolean outside = false;
     for (int i = 0; i < tasks.size(); i++) {
       outside |= !((Map) ((Map) tasks.get(i)).get("absolute")).isEmpty();

@@ -164,7 +164,7 @@ def _user(conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
 
 def hadoop_user(environ: Mapping[str, str]) -> str:
-    """Return the user that this process is on a cluster without Kerberos, as the library has it."""
+    """Return the user that this process is on a cluster without Kerberos."""
     named = environ.get("HADOOP_PROXY_USER") or environ.get("HADOOP_USER_NAME")
     return named or own_name()
 
