@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS
 from asynccommit.redact import redact
 from asynccommit.stores.base import Store, Traits
 from asynccommit.stores.clients import with_client
+from asynccommit.stores.databricks import refuse_mapped
 from asynccommit.stores.elsewhere import STORE_OPTION, opener_for
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
@@ -109,6 +111,7 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
         OptionError: an option is invalid.
         UnsupportedError: there is no store for the scheme.
     """
+    refuse_mapped(address, os.environ)
     options = with_client(settings.options)
     made = opener_for(address, options, address.scheme in STORES) or _store_class(address.scheme)
     own = {name: value for name, value in options.items() if name != STORE_OPTION}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 from asynccommit.errors import UnsupportedError
 from asynccommit.redact import redact, short
 from asynccommit.spark.hadoop_store.store import FileFacts, HadoopStore
+from asynccommit.stores.databricks import refuse_mapped
 from asynccommit.stores.elsewhere import STORE_OPTION, opener_for, provide
 from asynccommit.stores.registry import STORES
 from asynccommit.stores.urls import Address
@@ -80,6 +82,7 @@ def look_at(address: Address) -> FileFacts:
     This takes requests, so it is no function for an event loop. A job has opened the filesystem
     already; otherwise the active session does. Raises ``UnsupportedError``.
     """
+    refuse_mapped(address, os.environ)
     name = _name(address)
     try:
         files = _files()
