@@ -20,6 +20,7 @@ from tests.crash import (
     chaos,
     disks,
     forgers,
+    ignored,
     open_directories,
     reruns,
     rivals,
@@ -80,6 +81,7 @@ SIMULATIONS: Mapping[str, Simulation] = {
     ),
     "disks": Simulation(disks.violations, disks.ACTORS),
     "forgers": Simulation(forgers.violations, forgers.ACTORS),
+    "ignored": Simulation(ignored.violations, ignored.ACTORS, asyncio.run),
     "moves": Simulation(
         test_journaled_moves.violations, (REQUESTS - {"request cut_before"}) | {"death"}
     ),

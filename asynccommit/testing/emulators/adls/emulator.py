@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -112,7 +112,7 @@ class AdlsEmulator(Emulator):
         self._hns = hns
         self._pages = pages or store.AdlsLimits()
         self._onelake = None if onelake is None else {name: [*onelake[name]] for name in onelake}
-        self.ignored: tuple[str, ...] = () if onelake is None else onelakes.IGNORED
+        self.ignored: Collection[str] = () if onelake is None else onelakes.IGNORED
         self.keyring = Keyring(keys) if onelake is None else onelakes.TokensOnly(keys)
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24], "https" if tls else "http")
@@ -227,7 +227,8 @@ class AdlsEmulator(Emulator):
         try:
             call = AdlsCall(request, read_target(request, self.accounts))
             if self._onelake is not None:
-                onelakes.take_headers(call, self.ignored)
+                for name in onelakes.take_headers(call, self.ignored):
+                    self.weather.struck[f"ignored {name}"] += 1
                 onelakes.check_level(call)
             route = (self._blob if call.blob else self._dfs).route(call)
         except store.Refusal as error:

@@ -16,16 +16,17 @@ IGNORED = (
 """The headers that OneLake ignores and names; the page writes ``x-ms-acls`` for the fourth."""
 
 
-def take_headers(call: AdlsCall, ignored: Collection[str]) -> None:
+def take_headers(call: AdlsCall, ignored: Collection[str]) -> list[str]:
     """Drop the headers that are ignored, and name them in the answer.
 
-    The page shows no such answer: that commas separate the names is inferred.
+    The page shows no such answer: that commas separate the names is inferred. Returns the names.
     """
     found = [name for name in ignored if name in call.headers]
     for name in found:
         del call.headers[name]
     if found:
         call.told += f"x-ms-rejected-headers: {','.join(found)}\r\n"
+    return found
 
 
 def check_level(call: AdlsCall) -> None:
