@@ -117,7 +117,10 @@ async def _rename_all(
     sender: senders.Sender, pairs: Sequence[Pair], workers: int
 ) -> dict[str, Any]:
     meter = Meter()
-    await for_each(pairs, sender.rename, workers=workers)
+    if sender.every is None:
+        await for_each(pairs, sender.rename, workers=workers)
+    else:
+        await sender.every(pairs, workers)
     return meter.read(len(pairs))
 
 

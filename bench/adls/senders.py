@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from asynccommit.commit.context import CommitContext, CommitIdentity, Environment
+from asynccommit.commit.layouts.layout import Layout
+from asynccommit.commit.planning.load_manifests import LoadedManifests
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.reconcile import Settled
+from asynccommit.commit.steps.rename_files import rename_files
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
+from asynccommit.stores.urls import parse_url
+from bench import trees
 from bench.adls import account
 from bench.adls.account import Pair
 
@@ -14,15 +25,43 @@ T = TypeVar("T")
 
 
 class Sender(NamedTuple):
-    """A way to rename: ``rename`` once for each pair, ``aclose`` at the end."""
+    """A way to rename: ``rename`` once for each pair, ``aclose`` at the end.
+
+    Or all of them at once by ``every``, with so many workers.
+    """
 
     rename: Callable[[Pair], Awaitable[object]]
     aclose: Callable[[], Awaitable[object]]
+    every: Callable[[Sequence[Pair], int], Awaitable[object]] | None = None
 
 
 def stack(library: str) -> Callable[[str], Sender]:
     """Return how to open our store with all its wrappers."""
     return lambda host: of_store(account.open_account(host, library))
+
+
+def commit(library: str) -> Callable[[str], Sender]:
+    """Return how to rename as the step of a job commit, under a lease's check."""
+
+    def open_it(host: str) -> Sender:
+        store = account.open_account(host, library)
+
+        async def every(pairs: Sequence[Pair], workers: int) -> None:
+            layout = Layout(parse_url(f"{account.URL}{account.DEST}"), trees.JOB_ID)
+            environment = Environment(store, this_host(), store)
+            run = CommitContext.new(environment, layout, Options(workers=workers))
+            run.identity = CommitIdentity("8f3c1d5e-7b0a-4c58-9d3e-0123456789ab", epoch=1)
+            with LoadedManifests(run.options, store.traits) as loaded:
+                entries = [Entry(pair.source, pair.dest, 1, pair.etag) for pair in pairs]
+                await loaded.spill.append(entries)
+                loaded.sources.update(entry.source.rpartition("/")[0] for entry in entries)
+                plan = Plan(loaded)
+                await rename_files(run, plan, Settled(run, plan))
+            assert run.renamed == len(pairs)
+
+        return Sender(of_store(store).rename, store.aclose, every)
+
+    return open_it
 
 
 def store_alone(library: str) -> Callable[[str], Sender]:
@@ -97,6 +136,7 @@ def sdk(host: str) -> Sender:
 
 
 SENDERS: dict[str, Callable[[str], Sender]] = {
+    "commit": commit("pyreqwest"),
     "ours": stack("pyreqwest"),
     "ours, aiohttp": stack("aiohttp"),
     "ours, azure sdk": stack("sdk"),

@@ -123,7 +123,9 @@ class Limiter:
         if quota.short or lane.queue:
             return False
         now = self._loop.time()
-        if not (quota.bucket.fill(now) and lane.bucket.fill(now)):
+        if not quota.bucket.fill(now):
+            return False
+        if lane.bucket.rate != math.inf and not lane.bucket.fill(now):
             return False
         if self._whole is not None and not self._whole.fill(now):
             return False

@@ -53,7 +53,11 @@ class TokenBucket:
             self._at = now
         if passed >= _REST and self.opening:
             self._spare, self.is_open = self.opening, True
-        self._left = min(self._left, max(1.0, span * self.rate, self._spare))
+        most = span * self.rate
+        if most < 1.0 or most < self._spare:
+            most = max(1.0, self._spare)
+        if self._left > most:
+            self._left = most
         return self._left >= _ONE
 
     def catch_up(self, now: float) -> bool:
