@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 import zipfile
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from asynccommit.errors import UnsupportedError
+from asynccommit.runtime.private_cache import cache_directory, make_private
 from asynccommit.version import __version__
 
 _TIMEOUT = 120.0
@@ -220,17 +220,9 @@ def build_id() -> str:
 
 def _cache() -> Path:
     """Return a directory for jars that only this user can write to."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    fallback = os.path.join(tempfile.gettempdir(), f"asynccommit-{os.getuid()}")
-    for path in (Path(base, "asynccommit", "spark"), Path(fallback)):
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = path.lstat()
-        except OSError:
-            continue
-        private = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-        if private and mine and os.access(path, os.W_OK):
+    fallback = Path(tempfile.gettempdir(), f"asynccommit-{os.getuid()}")
+    for path in (cache_directory("spark"), fallback):
+        if make_private(path):
             return path
     return Path(tempfile.mkdtemp(prefix="asynccommit-"))
 

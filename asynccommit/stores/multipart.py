@@ -119,6 +119,17 @@ class MultipartStore(BulkStore, Protocol):
         """
         ...
 
+    async def learn(self, path: str) -> None:
+        """Find out what the service can do, unless ``Traits.conditions_proven``.
+
+        The answers change ``traits``. ``path`` is a directory of the caller's own: a file in it is
+        written and deleted again, and so are uploads of that file. Without the permission nothing
+        is learned.
+
+        Raises ``RejectedError`` if the service lacks what every commit needs.
+        """
+        ...
+
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
         """Write the empty file ``path`` with metadata; replace an existing file."""
         ...

@@ -24,6 +24,7 @@ from tests.crash import (
     open_directories,
     reruns,
     rivals,
+    servers,
     strangers,
     test_journaled_moves,
     test_link_makers,
@@ -85,6 +86,7 @@ SIMULATIONS: Mapping[str, Simulation] = {
     "moves": Simulation(
         test_journaled_moves.violations, (REQUESTS - {"request cut_before"}) | {"death"}
     ),
+    "servers": Simulation(servers.violations, servers.ACTORS),
     "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS | DOUBLED),
     "links": Simulation(test_link_makers.violations, frozenset({"link"}), asyncio.run),
     "stragglers": Simulation(open_directories.violations, open_directories.ACTORS, asyncio.run),

@@ -335,6 +335,7 @@ def driver(
     stop: Suspension | None = None,
     job_id: str = JOB,
     options: Mapping[str, Any] | None = None,
+    known: bool = True,
 ) -> Driver:
     """Return a fresh process of that name, which must be new."""
     process = CountedProcess(f"{name}@driver-0", crash, stop)
@@ -342,9 +343,8 @@ def driver(
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")
     address = Address("s3", BUCKET, "/")
-    inner = MortalS3Store(
-        address, {"bucket": world.bucket, "weather": world.weather, "patience": 0.5}, process
-    )
+    told = {"bucket": world.bucket, "weather": world.weather, "patience": 0.5, "known": known}
+    inner = MortalS3Store(address, told, process)
     store = wrap(inner, StoreSettings(rng, attempts=20))
 
     def is_running(other: str) -> bool | None:

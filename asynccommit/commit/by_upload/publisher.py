@@ -79,6 +79,9 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
     async def set_up(self, run: UploadContext) -> None:
         """See ``Publisher.set_up``."""
         await run.pending.put(run.layout.living, b"")
+        if not run.store.traits.conditions_proven:
+            own = run.pending is run.store
+            await run.store.learn(run.layout.attempt_dir if own else run.layout.scratch)
 
     async def attempts(self, run: UploadContext) -> Sequence[Layout]:
         """See ``Publisher.attempts``: an abort deletes all of them."""

@@ -30,7 +30,7 @@ _SOME = (  # of stores that have them
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
-    *("list_uploads", "list_parts", "put_marker", "copy_if"),
+    *("list_uploads", "list_parts", "put_marker", "copy_if", "learn"),
 )
 
 
@@ -246,6 +246,10 @@ class Wrapped:
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""
         await self._call(Op("abort_upload", (path, upload_id), True, True))
+
+    async def learn(self, path: str) -> None:
+        """See ``MultipartStore.learn``."""
+        await self._call(Op("learn", (path,), True, True))
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
         """See ``MultipartStore.put_marker``."""

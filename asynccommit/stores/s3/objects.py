@@ -155,7 +155,16 @@ class S3Objects(FlatObjects[S3Request]):
 
     def part(self, data: bytes) -> dict[str, str]:
         """Return the headers of a part."""
-        return {**self._content, **checksum_headers(self._client.settings.checksum, data)}
+        return {**self._content, **self.checksums(data)}
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The headers of whatever is written."""
+        return dict(self._written)
+
+    def checksums(self, data: bytes) -> dict[str, str]:
+        """Return the header with the checksum of what is written."""
+        return checksum_headers(self._client.settings.checksum, data)
 
     @property
     def content(self) -> dict[str, str]:
@@ -163,10 +172,8 @@ class S3Objects(FlatObjects[S3Request]):
         return dict(self._content)
 
     def _headers(self, data: bytes, *, new: bool) -> dict[str, str]:
-        settings = self._client.settings
-        checked = checksum_headers(settings.checksum, data)
-        condition = _NEW if new and settings.conditional else {}
-        return {**self._written, **checked, **condition}
+        condition = _NEW if new and self._client.settings.conditional else {}
+        return {**self._written, **self.checksums(data), **condition}
 
     async def _put(
         self, request: S3Request, path: str, data: bytes, metadata: Mapping[str, str]

@@ -25,6 +25,7 @@ from asynccommit.stores.http.options import (
     http_settings,
     text,
 )
+from asynccommit.stores.s3.abilities import Abilities
 from asynccommit.stores.s3.checksums import check_kind
 from asynccommit.stores.s3.credentials import OfMachine, S3Credential, credential_of, region_of
 from asynccommit.stores.s3.endpoint import S3Endpoint, Wanted, endpoint_of_environment, find_place
@@ -154,6 +155,7 @@ class S3Settings:
         keeping: headers that determine the storage of objects.
         checksum: the checksum algorithm of writes; empty for none.
         keeps: the configured support of conditions.
+        found: what the server was seen to do; ``None`` if that is not known.
         headers: additional headers of every request.
     """
 
@@ -168,6 +170,7 @@ class S3Settings:
     keeping: Keeping = field(default_factory=Keeping, repr=False)
     checksum: str = "CRC32"
     keeps: Keeps = _UNSAID
+    found: Abilities | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -186,13 +189,25 @@ class S3Settings:
     @property
     def proven(self) -> bool:
         """Return whether the server is known to honour the conditions of puts."""
-        return self.place.real or self.keeps.puts is True
+        return self.place.real or self.keeps.puts is True or self.found is not None
 
     @property
     def matches(self) -> bool:
         """Return whether completions are known to honour a required etag."""
         said = self.keeps.replaces
-        return self.conditional and (self.place.real if said is None else said)
+        if said is None:
+            said = self.place.real or (self.found is not None and self.found.replaces)
+        return self.conditional and said
+
+    @property
+    def abort_tells(self) -> bool:
+        """Return whether the abort of a completed upload is known to fail."""
+        return self.place.real or (self.found is not None and self.found.tells)
+
+    @property
+    def keeps_objects(self) -> bool:
+        """Return whether an abort is known to keep the object of its key."""
+        return self.place.real or (self.found is not None and self.found.keeps)
 
 
 def read_settings(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from asynccommit.errors import (
+    DeniedError,
     RejectedError,
     StoreError,
     UnsupportedError,
@@ -17,11 +19,14 @@ from asynccommit.stores.http.base import Transport, open_transport
 from asynccommit.stores.http.flat import LONGEST, FlatStore
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
+from asynccommit.stores.s3.abilities import PROBE, find_abilities, refuse_lacking
 from asynccommit.stores.s3.client import S3Client
 from asynccommit.stores.s3.deletes import S3Deletions
 from asynccommit.stores.s3.errors import S3Request
+from asynccommit.stores.s3.known_servers import KNOWN
 from asynccommit.stores.s3.objects import S3Objects
 from asynccommit.stores.s3.options import S3Settings, read_settings
+from asynccommit.stores.s3.trial import S3Trial
 from asynccommit.stores.s3.uploads import S3Uploads
 from asynccommit.stores.urls import Address
 
@@ -69,6 +74,7 @@ class S3Store(FlatStore[S3Request]):
         super().__init__(settings.place.bucket, self._client, self._files, settings.page)
         self._uploads = S3Uploads(self._client, self._files)
         self._deletions = S3Deletions(self._client, self._files)
+        self._host = host
         self._describe(settings)
 
     def asked(self, op: str, path: str, *, writes: bool = False, new: bool = False) -> S3Request:
@@ -162,6 +168,26 @@ class S3Store(FlatStore[S3Request]):
     async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
         return await self._uploads.parts(S3Request("list_parts", path), upload_id, token)
 
+    async def learn(self, path: str) -> None:
+        client, now = self._client, self._host.now()
+        if client.settings.proven or not client.settings.conditional:
+            return
+        server = f"{client.place.origin}{client.place.path}"
+        found = await KNOWN.recall(server, now)
+        if found is None:
+            own = f"{path}/{PROBE}{self._host.new_id()}"
+            trial = S3Trial(client, self._files, self._uploads, own)
+            try:
+                found = await find_abilities(trial)
+            except DeniedError:
+                return  # a job proves conditions itself
+            except RejectedError as error:
+                raise await trial.explained(error) from error
+            refuse_lacking(found, client.place.server, path)
+            await KNOWN.keep(server, now, found)
+        client.settings = replace(client.settings, found=found)
+        self._describe(client.settings)
+
     # --- parts -------------------------------------------------------------------------------
 
     def _describe(self, settings: S3Settings) -> None:
@@ -188,7 +214,7 @@ def _traits(settings: S3Settings) -> Traits:
         multipart=Multipart(
             conditional=settings.conditional,
             matches=settings.matches,
-            abort_tells=real,
+            abort_tells=settings.abort_tells,
             checked=bool(settings.checksum),
         ),
         put_tokens=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from asynccommit.errors import DeniedError, OutcomeUnknownError, RejectedError
@@ -78,21 +78,43 @@ class S3Uploads:
     async def complete(self, request: S3Request, upload_id: str, parts: Sequence[Part]) -> Info:
         """Make the file of its parts."""
         client = self._client
-        key = client.encode(request, request.path)
         if not parts:
             client.refuse(
                 request, ValueError("an upload without parts cannot be completed: send one part")
             )
-        headers = {**self._files.content, "content-type": "application/xml"}
         if request.etag is not None and not client.settings.matches:
             await self._files.need_etag(request, request.path, request.etag)
-        body = completion(parts)
         condition = self._condition(request)
-        answer = await client.ask(
-            request, "POST", key, _named(upload_id), {**headers, **condition}, body
-        )
+        answer = await self._ask_completion(request, upload_id, parts, condition)
         if answer.status == 501 and "if-match" in condition and not client.settings.matches:
-            answer = await client.ask(request, "POST", key, _named(upload_id), headers, body)
+            answer = await self._ask_completion(request, upload_id, parts, {})
+        return self._made(request, answer)
+
+    async def send_completion(
+        self,
+        request: S3Request,
+        upload_id: str,
+        parts: Sequence[Part],
+        condition: Mapping[str, str],
+    ) -> Info:
+        """Send a completion with the header of a condition, as it is."""
+        answer = await self._ask_completion(request, upload_id, parts, condition)
+        return self._made(request, answer)
+
+    async def _ask_completion(
+        self,
+        request: S3Request,
+        upload_id: str,
+        parts: Sequence[Part],
+        condition: Mapping[str, str],
+    ) -> Response:
+        key = self._client.encode(request, request.path)
+        headers = {**self._files.content, "content-type": "application/xml", **condition}
+        body = completion(parts)
+        return await self._client.ask(request, "POST", key, _named(upload_id), headers, body)
+
+    def _made(self, request: S3Request, answer: Response) -> Info:
+        client = self._client
         client.need(request, answer, 200)
         try:
             etag = plain_etag(answer.body) or completed_etag(answer.body)
@@ -140,10 +162,10 @@ class S3Uploads:
         known to keep the object: S3Mock 5.2 deletes it.
         """
         client = self._client
-        key = client.encode(request, request.path)
-        if not client.place.real and self._keeps is not True:
+        client.encode(request, request.path)
+        if not (client.settings.keeps_objects or self._keeps):
             await self._need_safe_abort(request, upload_id)
-        await self._abort(request, key, upload_id)
+        await self.send_abort(request, upload_id)
 
     async def _need_safe_abort(self, request: S3Request, upload_id: str) -> None:
         """Raise ``RejectedError`` if an abort would delete the object of the key."""
@@ -167,14 +189,16 @@ class S3Uploads:
         tried = request._replace(path=f"{folder}/_asynccommit-abort-{name}")
         key = self._client.encode(tried, tried.path)
         await self._files.write(tried, tried.path, b"-", None)
-        await self._abort(tried, key, await self.create(tried, None))
+        await self.send_abort(tried, await self.create(tried, None))
         kept = await self._files.look(tried.look, tried.path) is not None
         answer = await self._client.ask(tried, "DELETE", key)
         self._client.need(tried, answer, 204, 200)
         return kept
 
-    async def _abort(self, request: S3Request, key: str, upload_id: str) -> None:
+    async def send_abort(self, request: S3Request, upload_id: str) -> None:
+        """Send an abort, as it is."""
         client = self._client
+        key = client.encode(request, request.path)
         answer = await client.ask(request, "DELETE", key, _named(upload_id))
         client.need(request, answer, 204, 200)
 

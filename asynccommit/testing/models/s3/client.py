@@ -6,8 +6,9 @@ Each request passes the fault injector first, as in ``asynccommit.testing.models
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from asynccommit.errors import (
     ExistsError,
@@ -22,6 +23,7 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
 from asynccommit.stores.multipart import PartPage, Upload, UploadPage
 from asynccommit.stores.parts import Part
+from asynccommit.stores.s3.abilities import PROBE, find_abilities, refuse_lacking
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.in_process import Asked, Sender
@@ -47,6 +49,7 @@ from asynccommit.testing.models.s3.model import (
 from asynccommit.testing.models.s3.objects import check_key, is_made_of
 from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
 
+T = TypeVar("T")
 _WORKERS = 64
 _COSTS = {"mkdir": 2, "delete": 2}
 _BULK = 1000
@@ -79,7 +82,8 @@ class SimS3Store(Sender):
         self.bucket = _bucket(address, options)
         self._page: int | None = options.get("page")
         self._checksum = str(options.get("checksum", ""))
-        self._known = bool(options.get("known", True))
+        self._matches = known = bool(options.get("known", True))
+        self._probes = 0
         rules = self.bucket.rules
         bounds = rules.smallest_part, rules.largest_part, rules.most_parts
         self._traits = Traits(
@@ -91,12 +95,12 @@ class SimS3Store(Sender):
             rename_replaces=False,
             etag_survives_rename=False,
             conditional_rename=False,
-            conditions_proven=self._known,
+            conditions_proven=known,
             atomic_put=True,
             recursive_delete=False,
             bulk_delete=_BULK,
             conditional_delete=rules.conditional_deletes,
-            multipart=Multipart(*bounds, True, self._known, self._known, bool(self._checksum)),
+            multipart=Multipart(*bounds, True, known, known, bool(self._checksum)),
             put_tokens=True,
             longest_path=1025,
             workers=int(options.get("workers", _WORKERS)),
@@ -163,6 +167,18 @@ class SimS3Store(Sender):
         act = partial(self.bucket.put, path[1:], data, metadata=marks, if_none_match=condition)
         return _shown(await self._ask(asked, "put", path, act))._replace(modified=0.0)
 
+    async def learn(self, path: str) -> None:
+        """See ``MultipartStore.learn``."""
+        self._probes += 1
+        trial = SimTrial(self, self.bucket, f"{path}/{PROBE}{self._probes}")
+        found = await find_abilities(trial)
+        refuse_lacking(found, self.bucket.name, path)
+        bounds = self._traits.multipart
+        assert bounds is not None
+        learned = bounds._replace(matches=found.replaces, abort_tells=found.tells)
+        self._matches = found.replaces
+        self._traits = replace(self._traits, conditions_proven=True, multipart=learned)
+
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
         """See ``MultipartStore.put_marker``."""
         asked = Asked("put_marker", path, writes=True)
@@ -218,7 +234,7 @@ class SimS3Store(Sender):
     ) -> None:
         """See ``MultipartStore.copy_if``."""
         asked = Asked("copy_if", source, writes=True)
-        if replaces is not None and not self._known:
+        if replaces is not None and not self._matches:
             await self._need_etag(Asked("copy_if", dest), replaces)
         copy, look = self.bucket.copy_object, Asked("copy_if", source)
         act = partial(copy, source[1:], dest[1:], source_if_match=etag, if_match=replaces or "")
@@ -285,7 +301,7 @@ class SimS3Store(Sender):
         new = etag is None and not overwrite
         asked = Asked("complete_upload", path, writes=True, new=new)
         listed = [CompletedPart(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
-        if etag is not None and not self._known:
+        if etag is not None and not self._matches:
             await self._need_etag(Asked("complete_upload", path), etag)
         conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
         act = partial(self.bucket.complete, path[1:], upload_id, listed, **conditions)
@@ -341,6 +357,10 @@ class SimS3Store(Sender):
 
         return await self._ask(Asked("list_parts", path), "list_parts", path, act)
 
+    async def send(self, asked: Asked, act: Callable[[], T]) -> T:
+        """Send a request of another object of this store."""
+        return await self._ask(asked, asked.method, asked.path, act)
+
     # --- helpers -------------------------------------------------------------------------------
 
     async def _find(self, asked: Asked, path: str, op: str = "head") -> S3Object | None:
@@ -381,6 +401,74 @@ class SimS3Store(Sender):
             except NotFoundError as error:
                 return error
         return PreconditionError(asked.method, path, "is a directory")
+
+
+class SimTrial:
+    """The requests that show what a bucket can do; see ``Trial``.
+
+    Args:
+        store: what sends them.
+        bucket: its bucket.
+        path: of an object that nobody else uses.
+    """
+
+    def __init__(self, store: SimS3Store, bucket: S3Bucket, path: str) -> None:
+        self._store = store
+        self._bucket = bucket
+        self._path = path
+
+    async def put(
+        self,
+        data: bytes,
+        *,
+        new: bool = False,
+        etag: str = "",
+        checksum: tuple[str, str] = ("", ""),
+    ) -> None:
+        """See ``Trial.put``: the model knows no checksums of puts."""
+        if checksum[0]:
+            raise RejectedError("put", self._path, "no checksums")
+        key, condition = self._path[1:], ABSENT if new else ""
+        act = partial(self._bucket.put, key, data, if_none_match=condition, if_match=etag)
+        await self._store.send(Asked("put", self._path, writes=True), act)
+
+    async def exists(self) -> bool:
+        """See ``Trial.exists``."""
+        try:
+            await self._store.head(self._path)
+        except NotFoundError:
+            return False
+        return True
+
+    async def delete(self) -> None:
+        """See ``Trial.delete``."""
+        act = partial(self._bucket.delete, self._path[1:])
+        await self._store.send(Asked("delete", self._path, writes=True), act)
+
+    async def create(self) -> str:
+        """See ``Trial.create``."""
+        return await self._store.create_upload(self._path)
+
+    async def send(self, upload_id: str, data: bytes) -> Part:
+        """See ``Trial.send``."""
+        return await self._store.put_part(self._path, upload_id, 1, data)
+
+    async def complete(
+        self, upload_id: str, parts: Sequence[Part], *, new: bool = False, etag: str = ""
+    ) -> None:
+        """See ``Trial.complete``."""
+        listed = [CompletedPart(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
+        conditions = {"if_none_match": ABSENT if new else "", "if_match": etag}
+        act = partial(self._bucket.complete, self._path[1:], upload_id, listed, **conditions)
+        await self._store.send(Asked("complete_upload", self._path, writes=True), act)
+
+    async def abort(self, upload_id: str) -> None:
+        """See ``Trial.abort``."""
+        await self._store.abort_upload(self._path, upload_id)
+
+    async def show(self, upload_id: str) -> None:
+        """See ``Trial.show``."""
+        await self._store.list_parts(self._path, upload_id)
 
 
 def _bucket(address: Address, options: Mapping[str, Any]) -> S3Bucket:

@@ -240,15 +240,16 @@ class S3Bucket:
         For some time the same request again gets the same response, and does nothing.
         """
         over = self.uploads.ended.get(upload_id)
+        absent = if_none_match if self.rules.conditional_completions else ""
         if over is not None and upload_id not in self.uploads.open:
             # Inferred: conditions are checked before the request is recognized as a repetition.
-            self._need(key, if_none_match, if_match)
+            self._need(key, absent, if_match)
             return self._repeated(over, key, parts)
         upload = self.uploads.find(key, upload_id)
         if upload.aborted:
             raise refuse("NoSuchUpload")
         chosen = upload.chosen(parts, self.rules)
-        self._need(key, if_none_match, if_match)
+        self._need(key, absent, if_match)
         made = self._join(upload, chosen)
         ended = Ended(key, upload.serial, upload.algorithm, self.now(), made, tuple(parts))
         self.uploads.end(upload, ended)
@@ -265,6 +266,10 @@ class S3Bucket:
         if not self.rules.abort_tells and over is not None and over.made is not None:
             return
         upload = self.uploads.find(key, upload_id)
+        if not self.rules.abort_keeps:
+            self.delete(key)
+        if not self.rules.abort_ends:
+            return
         ended = Ended(key, upload.serial, upload.algorithm, upload.initiated)
         self.uploads.end(upload, ended)
 
@@ -298,7 +303,7 @@ class S3Bucket:
 
     def _need(self, key: str, if_none_match: str, if_match: str) -> None:
         if self.rules.conditional_writes:
-            self._check(key, if_none_match, if_match)
+            self._check(key, if_none_match, if_match if self.rules.matches else "")
 
     def _check(self, key: str, if_none_match: str, if_match: str) -> None:
         found = self.objects.get(key)

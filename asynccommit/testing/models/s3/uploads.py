@@ -27,8 +27,12 @@ class UploadRules(NamedTuple):
         late_parts: a part in flight when its upload was aborted is kept, and must be aborted again.
         conditional_deletes: deletes support conditions; otherwise conditions are ignored.
         conditional_writes: likewise for puts and completions. S3 supports conditions.
+        conditional_completions: likewise for completions alone.
+        matches: likewise for what must replace one etag.
         abort_tells: the abort of a completed upload reports that there is none, as on S3; otherwise
             it succeeds.
+        abort_keeps: an abort keeps the object of its key, as on S3.
+        abort_ends: an abort is carried out, as on S3; otherwise it succeeds and changes nothing.
     """
 
     smallest_part: int = 5 << 20
@@ -40,7 +44,11 @@ class UploadRules(NamedTuple):
     late_parts: bool = True
     conditional_deletes: bool = True
     conditional_writes: bool = True
+    conditional_completions: bool = True
+    matches: bool = True
     abort_tells: bool = True
+    abort_keeps: bool = True
+    abort_ends: bool = True
 
 
 @dataclass(slots=True)

@@ -1,0 +1,70 @@
+"""Keep for a day the abilities of servers of S3, by endpoint and bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+
+from asynccommit.runtime.private_cache import cache_directory, read_private, write_private
+from asynccommit.stores.s3.abilities import Abilities
+
+DAY = 86_400.0
+"""Seconds after which a server is asked again."""
+_LIMIT = 4096  # bytes of a file, of which one takes 500
+_NAMES = {*Abilities._fields, "server", "at"}
+
+
+class KnownServers:
+    """Keeps answers in this process, and in files of the user's cache."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, Abilities]] = {}
+
+    async def recall(self, server: str, now: float) -> Abilities | None:
+        """Return what ``server`` was seen to do within the last day."""
+        at, found = self._known.get(server, (0.0, None))
+        if found is not None and _is_young(at, now):
+            return found
+        data = await asyncio.to_thread(read_private, _path(server), _LIMIT)
+        read = None if data is None else _decode(data, server, now)
+        if read is None:
+            return None
+        self._known[server] = read
+        return read[1]
+
+    async def keep(self, server: str, now: float, found: Abilities) -> None:
+        """Remember what a server was seen to do."""
+        self._known[server] = now, found
+        data = json.dumps({"server": server, "at": now, **found._asdict()}).encode()
+        await asyncio.to_thread(write_private, _path(server), data, lasts=DAY)
+
+
+def _path(server: str) -> Path:
+    name = hashlib.sha256(server.encode()).hexdigest()[:32]
+    return cache_directory("s3") / f"{name}.json"
+
+
+def _is_young(at: float, now: float) -> bool:
+    return now - DAY < at <= now
+
+
+def _decode(data: bytes, server: str, now: float) -> tuple[float, Abilities] | None:
+    """Return the time and content of a file; ``None`` if not as written."""
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict) or told.keys() != _NAMES or told["server"] != server:
+        return None
+    at, answers = told["at"], [told[name] for name in Abilities._fields]
+    if type(at) not in (int, float) or not _is_young(at, now):
+        return None
+    if any(type(answer) is not bool for answer in answers):
+        return None
+    return float(at), Abilities(*answers)
+
+
+KNOWN = KnownServers()
+"""The answers that all stores of this process share."""
