@@ -14,6 +14,7 @@ from asynccommit.commit.driver import drafts
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.ownership import lease
 from asynccommit.commit.ownership import takeover as ownership
+from asynccommit.commit.planning import whole_directories
 from asynccommit.commit.planning.load_manifests import identity
 from asynccommit.commit.planning.plan import Aside, Plan
 from asynccommit.commit.planning.plan_file import PlanWriter, Saved
@@ -230,6 +231,15 @@ def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlanWriter, "saved", property(unsaved))
 
 
+def folders_by_name(patch: pytest.MonkeyPatch) -> None:
+    """Move whole folders where a rename of one names no version, and nothing fences it."""
+
+    def can(run: CommitContext, plan: Plan) -> bool:
+        return run.identity.epoch <= 1 and plan.loaded.etags is not None
+
+    patch.setattr(whole_directories, "_can", can)
+
+
 PLANTED: dict[str, tuple[Plant, Check]] = {
     "success written early": (success_first, seeds()),
     "record written late": (record_late, points(APPEND, "rollback")),
@@ -251,6 +261,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
     "doubled append": (drafts_once, seeds(start=4_400)),
     "marker moved by name": (marker_by_name, seeds(start=21_040)),
     "plan not saved": (plan_not_saved, points(SMALLEST, "resume")),
+    "folders moved by name": (folders_by_name, seeds("hns", start=3)),
 }
 
 

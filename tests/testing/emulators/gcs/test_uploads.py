@@ -177,6 +177,19 @@ async def test_checksums_are_verified(gcs: GcsClient, given: dict[str, str], wor
     assert await gcs.names() == []
 
 
+async def test_zonal_bucket_takes_no_upload(gcs: GcsClient) -> None:
+    """Neither in one request nor in a session: only gRPC writes appendable objects."""
+    made = {"name": "zonal", "storageClass": "RAPID", "hierarchicalNamespace": {"enabled": True}}
+    assert (await gcs.send_json("POST", "/storage/v1/b?project=p", made)).status == 200
+    layout = (await gcs.send("GET", "/storage/v1/b/zonal/storageLayout")).json
+    whole = await gcs.send("POST", "/upload/storage/v1/b/zonal/o?uploadType=media&name=a", b"x")
+    parts = await gcs.send("POST", "/upload/storage/v1/b/zonal/o?uploadType=resumable&name=a")
+
+    assert (layout["locationType"], whole.status, parts.status) == ("zone", 400, 400)
+    assert b"requires appendable objects" in whole.body
+    assert b"do not support resumable upload" in parts.body
+
+
 async def test_bucket_that_is_not_there(gcs: GcsClient) -> None:
     """404 that names the bucket."""
     gcs.bucket = "none"
