@@ -20,7 +20,7 @@ from typing import Any
 from pyarrow.fs import AzureFileSystem, FileSelector, FileType
 
 from asynccommit.demo.adls import client_conf
-from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
 from tests.conftest import SHORT_LIVED
 from tests.field.machines import Machine, Yard
 from tests.field.place import StartError, TooLongError

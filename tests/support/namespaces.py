@@ -29,17 +29,21 @@ class ForbiddenError(Exception):
     """The kernel allows no such mount here."""
 
 
-def in_namespace(function: Callable[..., Any], *args: Any, seconds: float = 120) -> Any:
+def in_namespace(
+    function: Callable[..., Any], *args: Any, seconds: float = 120, superuser: bool = False
+) -> Any:
     """Run ``function``, which is at the top of its module, in namespaces of its own.
 
     Args:
         function: sync or async; what it returns is turned into JSON.
         args: for it; turned into JSON on the way.
         seconds: how long it may take.
+        superuser: in a mount namespace only, where other users are what they are outside; the
+            test is skipped unless it runs as the superuser.
 
     Raises ``AssertionError`` with all that it printed if it fails.
     """
-    return _run(_unshare(), function, args, seconds)
+    return _run(_unshare(superuser), function, args, seconds)
 
 
 def as_nobody(function: Callable[..., Any], *args: Any, seconds: float = 120) -> Any:
@@ -82,12 +86,12 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _unshare() -> list[str]:
+def _unshare(superuser: bool) -> list[str]:
     """Return the command that makes the namespaces; skip the test if none does."""
-    ways = [["unshare", "--user", "--map-root-user", "--mount"]]
+    ways = [] if superuser else [["unshare", "--user", "--map-root-user", "--mount"]]
     if os.geteuid() == 0:
         ways.append(["unshare", "--mount"])
-    why = ""
+    why = "only the superuser can"
     for way in ways:
         try:
             tried = subprocess.run([*way, "true"], capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from tests.support.snippets import ROOT, snippets
+from tests.witness.fetched import cached_folder, class_path, fetch
 
 PAGE = snippets(ROOT / "docs" / "testing.md")
 NPM = ("@azure/storage-file-datalake@12.29.0", "@google-cloud/storage@7.22.0")
@@ -42,28 +43,6 @@ def ports() -> Iterator[Mapping[str, str]]:
         yield {"10004": str(azure.port), "4443": str(google.port)}
 
 
-def _folder(name: str, fetch: Callable[[Path], None]) -> Path:
-    """Return a folder of the cache, which ``fetch`` fills once."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base, "asynccommit", "witness", name)
-    if not folder.is_dir():
-        new = folder.with_name(f"{name}.new")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        fetch(new)
-        new.rename(folder)
-    return folder
-
-
-def _fetch(command: Sequence[str], folder: Path) -> None:
-    """Run a package manager; skip the test if it has nothing."""
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
-    if done.returncode:
-        pytest.skip(f"{command[0]} fetched nothing: {(done.stdout + done.stderr).strip()[-200:]}")
-
-
 def _runs(
     name: str, command: Sequence[str], folder: Path, ports: Mapping[str, str], **more: str
 ) -> None:
@@ -86,7 +65,7 @@ def _runs(
 @pytest.mark.parametrize("name", ["azure.mjs", "google.mjs"])
 def test_node(name: str, ports: Mapping[str, str], tmp_path: Path) -> None:
     """Files, a rename, a listing and the deletion of a tree; objects, and labels of a bucket."""
-    found = _folder("node", lambda new: _fetch(["npm", "install", "--no-audit", *NPM], new))
+    found = cached_folder("node", lambda new: fetch(["npm", "install", "--no-audit", *NPM], new))
     (tmp_path / "node_modules").symlink_to(found / "node_modules")
     environment = {"STORAGE_EMULATOR_HOST": ""}  # the page has the URL in the program
     _runs(name, ["node"], tmp_path, ports, **environment)
@@ -95,42 +74,25 @@ def test_node(name: str, ports: Mapping[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["Azure.java", "Google.java"])
 def test_java(name: str, ports: Mapping[str, str], tmp_path: Path) -> None:
     """The same files and objects, by the libraries that Maven has."""
-    found = _folder("java-sdks", _fetch_java)
-    classes = (found / "classes.txt").read_text("utf-8").strip()
+    classes = class_path("java-sdks", *MAVEN)
     _runs(name, ["java", "-cp", classes], tmp_path, ports)
-
-
-def _fetch_java(folder: Path) -> None:
-    wanted = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-        "</dependency>".format(*each.split(":"))
-        for each in MAVEN
-    )
-    text = (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>clients</groupId><artifactId>clients</artifactId><version>1</version>"
-        f"<dependencies>{wanted}</dependencies></project>"
-    )
-    (folder / "pom.xml").write_text(text, "utf-8")
-    goal = ["dependency:build-classpath", "-Dmdep.outputFile=classes.txt"]
-    _fetch(["mvn", "-q", "-B", *goal], folder)
 
 
 def test_go(ports: Mapping[str, str], tmp_path: Path) -> None:
     """Blobs and objects, by the modules of both services."""
-    found = _folder("go", _fetch_go)
+    found = cached_folder("go", _fetch_go)
     for name in ("go.mod", "go.sum"):
         shutil.copy(found / name, tmp_path / name)
     _runs("main.go", ["go", "run", "-mod=mod"], tmp_path, ports)
 
 
 def _fetch_go(folder: Path) -> None:
-    _fetch(["go", "mod", "init", "clients"], folder)
-    _fetch(["go", "get", *GO], folder)
+    fetch(["go", "mod", "init", "clients"], folder)
+    fetch(["go", "get", *GO], folder)
 
 
 def test_delta_rs(ports: Mapping[str, str], tmp_path: Path) -> None:
     """A table of Delta Lake is written, appended to, and read."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    found = _folder("delta-rs", lambda new: _fetch([*pip, "--target=.", DELTA], new))
+    found = cached_folder("delta-rs", lambda new: fetch([*pip, "--target=.", DELTA], new))
     _runs("delta.py", [sys.executable], tmp_path, ports, PYTHONPATH=str(found))

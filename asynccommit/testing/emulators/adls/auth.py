@@ -13,12 +13,8 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, Query
+from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.models.adls.account import Refusal
-
-DEVELOPMENT_ACCOUNT = "devstoreaccount1"
-DEVELOPMENT_KEY = (  # Published with the emulator of the blob service; it protects nothing.
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
 
 _SKEW = 15 * 60
 _TENANT = "00000000-0000-0000-0000-000000000000"

@@ -18,9 +18,14 @@ from typing import Any
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.adls import onelake as onelakes
-from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Keyring
+from asynccommit.testing.emulators.adls.auth import Keyring
 from asynccommit.testing.emulators.adls.blob import Blob
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
+from asynccommit.testing.emulators.adls.development import (
+    DEVELOPMENT_ACCOUNT,
+    DEVELOPMENT_KEY,
+    connection_string,
+)
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
 from asynccommit.testing.emulators.adls.headers import encryption
 from asynccommit.testing.emulators.adls.permissions import check_permissions
@@ -213,11 +218,7 @@ class AdlsEmulator(Emulator):
     @property
     def connection_string(self) -> str:
         """The connection string: both endpoints, account and key."""
-        scheme = self.endpoint.partition(":")[0]
-        return (
-            f"DefaultEndpointsProtocol={scheme};AccountName={self.account};"
-            f"AccountKey={self.key};BlobEndpoint={self.url};DfsEndpoint={self.url};"
-        )
+        return connection_string(self.url, self.account, self.key)
 
     def __call__(self, request: ServerRequest, connection: Connection) -> None:
         """Answer one request."""
