@@ -69,7 +69,7 @@ def _chosen(asked: argparse.Namespace) -> list[Cell]:
     if asked.minutes is not None and cells:
         first = day() * 7 % len(cells)
         cells = cells[first:] + cells[:first]
-        cells.sort(key=lambda cell: cell.has_events)  # the six of a draw take five minutes
+        cells.sort(key=lambda cell: (cell.has_events, cell.timeout))  # long ones last
     return cells
 
 

@@ -14,11 +14,13 @@ from tests.field.environments import LINES, NEWEST, Environment
 from tests.field.machine_starts import MACHINE_STARTS, ON_MACHINES, SEEDS
 from tests.field.place import Place, StartError
 from tests.field.starts import STARTS
+from tests.field.yarn_starts import YARN, YARN_STARTS
 
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 ON_ALL_LINES = ("python", "submit", "shell", "builder", "notebook")
-ALL_STARTS = {**STARTS, **MACHINE_STARTS}
-TIMEOUT, TIMEOUT_ON_MACHINES = 240.0, 900.0
+ALL_STARTS = {**STARTS, **MACHINE_STARTS, **YARN_STARTS}
+TIMEOUT = 240.0
+TIMEOUT_ON_CLUSTERS = 900.0  # six JVMs start, the servers' among them, on the cores of one machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Cell:
     @property
     def timeout(self) -> float:
         """Return the seconds that it may take."""
-        return TIMEOUT_ON_MACHINES if self.master == ON_MACHINES else TIMEOUT
+        return TIMEOUT if self.master.startswith("local") else TIMEOUT_ON_CLUSTERS
 
 
 ENDS = next(iter(LINES)), NEWEST
@@ -54,7 +56,9 @@ def _cells() -> list[Cell]:
     newest = [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER) for start in STARTS]
     others = [line for line in reversed(LINES) if line != NEWEST]
     old = [Cell(start, line, LOCAL) for line in others for start in ON_ALL_LINES]
-    return newest + old + [Cell("machines", line, ON_MACHINES) for line in ENDS] + EVENTS
+    machines = [Cell("machines", line, ON_MACHINES) for line in ENDS]
+    yarn = [Cell(start, line, YARN) for line in ENDS for start in YARN_STARTS]
+    return newest + old + machines + yarn + EVENTS
 
 
 CELLS = _cells()

@@ -11,6 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -74,6 +76,28 @@ def environment(line: str) -> Environment:
     _keep(folder / ".extra", _EXTRA, lambda: _install(python, f"{ROOT}[{_EXTRA}]"))
     _keep(folder / ".package", _digest(), lambda: _install(python, *again))
     return Environment(python)
+
+
+def packed_environment() -> Path:
+    """Return a virtual environment with this package, without Spark, packed for ``--archives``.
+
+    The directory where it was made is gone, as on the machines of a cluster.
+    """
+    made = KEPT / "packed/env.tar.gz"
+    _keep(KEPT / "packed/.package", _digest(), lambda: _pack(made))
+    return made
+
+
+def _pack(made: Path) -> None:
+    shutil.rmtree(made.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=KEPT) as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = Path(folder, "bin/python")
+        _install(python, "--require-hashes", "-r", str(ROOT / "requirements/build.txt"))
+        _install(python, f"{ROOT}[hdfs]")
+        made.parent.mkdir()
+        with tarfile.open(made, "w:gz") as archive:
+            archive.add(folder, ".")
 
 
 def _keep(stamp: Path, wanted: str, make: Callable[[], None]) -> None:

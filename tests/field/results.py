@@ -13,6 +13,7 @@ from tests.field.environments import LINES, NEWEST
 from tests.field.events import KINDS
 from tests.field.machine_starts import ON_MACHINES
 from tests.field.starts import STARTS
+from tests.field.yarn_starts import YARN, YARN_STARTS
 from tests.support.snippets import ROOT
 
 RECORDED = Path(__file__).with_name("results.json")
@@ -96,7 +97,7 @@ def _runs(results: Mapping[str, Result]) -> str:
 
 
 def tables(results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the lines of the two tables: every start on the newest line, and some on all."""
+    """Yield the lines of the tables: all starts on the newest line, some on all, those on YARN."""
     masters = [f"`{LOCAL}`", f"`{CLUSTER}`"]
     yield from _heading([f"Start, with Spark {NEWEST}", *masters])
     for start in STARTS:
@@ -106,6 +107,10 @@ def tables(results: Mapping[str, Result]) -> Iterator[str]:
     yield from _heading([f"Start, with `{LOCAL}`", *LINES])
     for start in ON_ALL_LINES:
         yield _row(start, [Cell(start, line, LOCAL) for line in LINES], results)
+    yield ""
+    yield from _heading([f"Start, with `{YARN}`", *ENDS])
+    for start in YARN_STARTS:
+        yield _row(start, [Cell(start, line, YARN) for line in ENDS], results)
 
 
 def _heading(names: list[str]) -> Iterator[str]:
@@ -167,6 +172,10 @@ Each application makes what it is given: the jar, the Maven package in a local r
 module of `--py-files` with a zip of this package, and the archive, which is a virtual environment
 packed with `tar`. The shell gets `PYSPARK_DRIVER_PYTHON_OPTS=-i`, without which Python reads a pipe
 as a script that has no session. The store of `stores=["abfs"]` is the emulator of this package.
+
+YARN is the mini cluster of Hadoop's own tests, of one node, with HDFS as its default filesystem. A
+driver in a container has Python and this package from an archive of an environment that is no more
+where it was made, and so have tasks.
 
 The seconds are those of the whole application, on a machine of two cores with other work to do.
 """
