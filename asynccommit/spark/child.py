@@ -40,7 +40,8 @@ def check(request: Mapping[str, Any]) -> None:
         raise UnsupportedError(
             f"this session acts as {user}, but what commits its jobs is a process of the driver's "
             f"own user, who is another for {place.scheme}. Set spark.asynccommit.store=jvm for "
-            "commits with the session's rights, or start Spark as that user"
+            "commits with the session's rights, or start Spark as that user (a Thrift server: with "
+            "--hiveconf hive.server2.enable.doAs=false it writes as its own)"
         )
     bridge.check(request)
 

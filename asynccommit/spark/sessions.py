@@ -322,7 +322,8 @@ def _refuse_connect_builder(builder: Any) -> None:
 def _connect_error() -> UnsupportedError:
     return UnsupportedError(
         "Spark Connect's client has no JVM in which a job could be committed: use a classic "
-        "session (SparkSession.builder.master(...), no spark.remote), or "
+        "session (SparkSession.builder.master(...), no spark.remote), or start the server with "
+        "the settings of asynccommit spark-conf and call nothing, or "
         "register_data_source(spark) and df.write.format('asynccommit')"
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.field.belongings import jars
+from tests.field.driver_starts import DRIVER_STARTS
 from tests.field.effects import problems
 from tests.field.environments import LINES, NEWEST, Environment
 from tests.field.machine_starts import MACHINE_STARTS, ON_MACHINES, SEEDS
@@ -17,8 +18,11 @@ from tests.field.starts import STARTS
 from tests.field.yarn_starts import YARN, YARN_STARTS
 
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
-ON_ALL_LINES = ("python", "submit", "shell", "builder", "notebook")
-ALL_STARTS = {**STARTS, **MACHINE_STARTS, **YARN_STARTS}
+STANDALONE = "standalone"
+IN_ONE_PROCESS = ("python", "submit", "shell", "builder", "notebook")
+ON_ALL_LINES = "submit"
+ON_NEWEST = ("connect", "refused")
+ALL_STARTS = {**STARTS, **DRIVER_STARTS, **MACHINE_STARTS, **YARN_STARTS}
 TIMEOUT = 240.0
 TIMEOUT_ON_CLUSTERS = 900.0  # six JVMs start, the servers' among them, on the cores of one machine
 
@@ -52,13 +56,30 @@ ENDS = next(iter(LINES)), NEWEST
 EVENTS = [Cell(f"events-{seed}", ENDS[1 - seed % 2], ON_MACHINES) for seed in SEEDS]
 
 
+def driver_master(start: str) -> str:
+    """Return the master of a driver without Python."""
+    return STANDALONE if start in ("jar", "refused") else LOCAL
+
+
+def _driver_cells(start: str) -> list[Cell]:
+    lines = [NEWEST] if start in ON_NEWEST else ENDS
+    return [Cell(start, line, driver_master(start)) for line in lines]
+
+
 def _cells() -> list[Cell]:
-    newest = [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER) for start in STARTS]
-    others = [line for line in reversed(LINES) if line != NEWEST]
-    old = [Cell(start, line, LOCAL) for line in others for start in ON_ALL_LINES]
+    """Return the cells: rows before lines, and lines before masters.
+
+    Executors in processes of their own need all that those in the driver's need, so each start
+    runs with them; the lines between oldest and newest have one start each.
+    """
+    newest = [Cell(start, NEWEST, LOCAL) for start in IN_ONE_PROCESS]
+    newest += [Cell(start, NEWEST, CLUSTER) for start in STARTS]
+    drivers = [cell for start in DRIVER_STARTS for cell in _driver_cells(start)]
+    oldest = [Cell(start, ENDS[0], LOCAL) for start in IN_ONE_PROCESS]
+    between = [Cell(ON_ALL_LINES, line, LOCAL) for line in LINES if line not in ENDS]
     machines = [Cell("machines", line, ON_MACHINES) for line in ENDS]
     yarn = [Cell(start, line, YARN) for line in ENDS for start in YARN_STARTS]
-    return newest + old + machines + yarn + EVENTS
+    return newest + drivers + oldest + between + machines + yarn + EVENTS
 
 
 CELLS = _cells()

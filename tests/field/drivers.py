@@ -7,6 +7,7 @@ compiler among Spark's jars, Java's by Janino.
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tempfile
 import zipfile
@@ -16,12 +17,17 @@ from pathlib import Path
 from asynccommit.spark.jars import Spark, _compile, installed_spark
 from tests.field import effects
 from tests.field.environments import KEPT, Environment
-from tests.field.place import MissingError, Place
+from tests.field.place import Place, StartError
 from tests.support.snippets import ROOT
-from tests.support.spark import cluster
+from tests.support.spark import LOOPBACK, cluster
 
 SCALA, JAVA = "org.field.ScalaApp", "org.field.JavaApp"
-STANDALONE = "standalone"
+REFUSAL = "Cluster deploy mode is currently not supported for python applications on standalone"
+# The driver of a worker gets them from Spark 4 on only; Java 17 has these closed.
+_OPENED = " ".join(
+    f"--add-opens=java.base/{name}=ALL-UNNAMED"
+    for name in ("java.lang", "java.lang.invoke", "java.nio", "java.util", "sun.nio.ch")
+)
 _QUERIES = """\
 CREATE TABLE flights USING parquet PARTITIONED BY (day) LOCATION '{folder}/flights'
   AS SELECT id, id % 7 AS day FROM range(500);
@@ -76,6 +82,18 @@ def prepare(place: Place, engine: str = "") -> None:
         file.write(printed + said)
 
 
+def own_jar(place: Place) -> str:
+    """Return the jar that the settings of a place name."""
+    settings = (place.folder / "conf/spark-defaults.conf").read_text("utf-8")
+    *_, found = re.findall(r"[^\s,]+/asynccommit-[^/\s,]*\.jar", settings)
+    return str(found)
+
+
+def queries(place: Place) -> str:
+    """Return queries that write the table."""
+    return _QUERIES.format(folder=place.folder)
+
+
 def problems(place: Place, tables: Sequence[str], output: str) -> list[str]:
     """Return a line for each effect that is not there: rows, a report, and no leftovers."""
     found = [*effects.table_problems(place.folder / "flights")]
@@ -90,7 +108,7 @@ def problems(place: Place, tables: Sequence[str], output: str) -> list[str]:
 def sql(place: Place) -> str:
     """Run queries by ``spark-sql``."""
     prepare(place)
-    (place.folder / "q.sql").write_text(_QUERIES.format(folder=place.folder), "utf-8")
+    (place.folder / "q.sql").write_text(queries(place), "utf-8")
     return place.run("spark-sql", "--master", place.master, "-f", "q.sql")
 
 
@@ -119,16 +137,30 @@ def in_cluster(place: Place) -> str:
     for key in ("spark.driver.host", "spark.driver.bindAddress"):
         del place.settings[key]  # the worker's are others
     prepare(place)
-    with cluster(place.folder / "cluster") as master:
+    home = str(place.environment.spark)
+    with cluster(place.folder / "cluster", home=home) as master:
         place.master = master
         wait = ("--conf", "spark.standalone.submit.waitAppCompletion=true")
-        return submit(place, SCALA, "--deploy-mode", "cluster", *wait)
+        opened = ("--conf", f"spark.driver.extraJavaOptions={_OPENED}")
+        return submit(place, SCALA, "--deploy-mode", "cluster", *wait, *opened)
+
+
+def python_in_cluster(place: Place) -> str:
+    """Submit a program in Python to such a cluster; return Spark's refusal."""
+    app = place.write("")
+    said = ("--master", f"spark://{LOOPBACK}:1", "--deploy-mode", "cluster")
+    try:
+        place.run("spark-submit", *said, app)
+    except StartError as error:
+        if REFUSAL in str(error):
+            return str(error)
+        raise
+    raise StartError("Spark has taken a program in Python")
 
 
 def jar_of(environment: Environment) -> Path:
     """Return the jar with the programs for a Spark line; compile them once."""
-    home = _home(environment)
-    spark = installed_spark(home)
+    spark = installed_spark(environment.spark)
     digest = hashlib.sha256(f"{spark.version}{_SCALA}{_JAVA}".encode()).hexdigest()[:8]
     jar = KEPT / f"programs-{digest}.jar"
     if not jar.is_file():
@@ -136,13 +168,6 @@ def jar_of(environment: Environment) -> Path:
         with tempfile.TemporaryDirectory() as scratch:
             _pack(_compiled(spark, Path(scratch)), jar)
     return jar
-
-
-def _home(environment: Environment) -> Path:
-    found = sorted(environment.programs.parent.glob("lib/python3*/site-packages/pyspark"))
-    if not found:
-        raise MissingError(f"{environment.python} has no PySpark of its own")
-    return found[0]
 
 
 def _compiled(spark: Spark, scratch: Path) -> Path:

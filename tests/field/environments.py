@@ -56,6 +56,14 @@ class Environment:
         """Return the directory of its executables."""
         return self.python.parent
 
+    @property
+    def spark(self) -> Path:
+        """Return the directory of its PySpark. Raises ``FileNotFoundError`` without one."""
+        pattern = "lib/python3*/site-packages/pyspark"
+        for found in self.programs.parent.glob(pattern):
+            return found
+        raise FileNotFoundError(f"{self.programs.parent / pattern}")
+
 
 def installed_line() -> str:
     """Return the Spark line beside this interpreter, or an empty text."""

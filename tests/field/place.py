@@ -125,7 +125,7 @@ class Place:
             except subprocess.TimeoutExpired as error:
                 raise TooLongError(f"{program} took more than {self.timeout:.0f} s") from error
             finally:
-                _end(process.pid)
+                end_group(process.pid)
         if process.returncode:
             raise StartError(f"{program} ended with {process.returncode}:\n{output}")
         return output
@@ -135,7 +135,8 @@ class Place:
         return self.run(self.environment.python.name, *arguments)
 
 
-def _end(group: int) -> None:
+def end_group(group: int) -> None:
+    """Kill a group of processes."""
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:

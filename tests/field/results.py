@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.field.cells import ALL_STARTS, CELLS, CLUSTER, ENDS, EVENTS, LOCAL, ON_ALL_LINES, Cell
+from tests.field.cells import (
+    ALL_STARTS,
+    CELLS,
+    CLUSTER,
+    ENDS,
+    EVENTS,
+    IN_ONE_PROCESS,
+    LOCAL,
+    Cell,
+    driver_master,
+)
+from tests.field.driver_starts import DRIVER_STARTS
 from tests.field.environments import LINES, NEWEST
 from tests.field.events import KINDS
 from tests.field.machine_starts import ON_MACHINES
@@ -80,7 +91,7 @@ def _page(results: Mapping[str, Result]) -> Iterator[str]:
     yield from _heading(["Draw", "Spark", "Six events"])
     for cell in EVENTS:
         seed = cell.start.removeprefix("events-")
-        yield f"| {seed} | {cell.line} | {_said(results.get(cell.name))} |"
+        yield f"| {seed} | {cell.line} | {_said(cell, results)} |"
     yield ""
     yield f"{_runs(results)}."
     yield ""
@@ -97,20 +108,22 @@ def _runs(results: Mapping[str, Result]) -> str:
 
 
 def tables(results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the lines of the tables: all starts on the newest line, some on all, those on YARN."""
-    masters = [f"`{LOCAL}`", f"`{CLUSTER}`"]
-    yield from _heading([f"Start, with Spark {NEWEST}", *masters])
+    """Yield the lines of the tables: all starts on the newest line, some on others."""
+    yield from _heading([f"Start, with Spark {NEWEST}", f"`{LOCAL}`", f"`{CLUSTER}`"])
     for start in STARTS:
-        cells = [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER)]
-        yield _row(start, cells, results)
+        yield _row(start, [Cell(start, NEWEST, master) for master in (LOCAL, CLUSTER)], results)
     yield ""
     yield from _heading([f"Start, with `{LOCAL}`", *LINES])
-    for start in ON_ALL_LINES:
+    for start in IN_ONE_PROCESS:
         yield _row(start, [Cell(start, line, LOCAL) for line in LINES], results)
     yield ""
     yield from _heading([f"Start, with `{YARN}`", *ENDS])
     for start in YARN_STARTS:
         yield _row(start, [Cell(start, line, YARN) for line in ENDS], results)
+    yield _DRIVERS
+    yield from _heading(["Driver without Python", *ENDS])
+    for start in DRIVER_STARTS:
+        yield _row(start, [Cell(start, line, driver_master(start)) for line in ENDS], results)
 
 
 def _heading(names: list[str]) -> Iterator[str]:
@@ -119,13 +132,17 @@ def _heading(names: list[str]) -> Iterator[str]:
 
 
 def _row(start: str, cells: list[Cell], results: Mapping[str, Result]) -> str:
-    return (
-        f"| {' | '.join([ALL_STARTS[start].text, *(_said(results.get(_.name)) for _ in cells)])} |"
-    )
+    return f"| {' | '.join([ALL_STARTS[start].text, *(_said(_, results) for _ in cells)])} |"
 
 
-def _said(result: Result | None) -> str:
-    return f"{result.outcome}, {result.seconds} s" if result else "has not run"
+def _said(cell: Cell, results: Mapping[str, Result]) -> str:
+    if cell not in CELLS:
+        return ""
+    result, refusal = results.get(cell.name), ALL_STARTS[cell.start].refusal
+    if result is None:
+        return "has not run"
+    said = f"Spark refuses: {refusal}" if refusal and result.outcome == "yes" else result.outcome
+    return f"{said}, {result.seconds} s"
 
 
 def latest(recorded: Mapping[str, Result], own: Mapping[str, Result]) -> dict[str, Result]:
@@ -134,6 +151,13 @@ def latest(recorded: Mapping[str, Result], own: Mapping[str, Result]) -> dict[st
     return {cell.name: both[cell.name] for cell in CELLS if cell.name in both}
 
 
+_DRIVERS = """
+## Drivers without Python
+
+They write a table by the settings of `asynccommit spark-conf`, and count its rows; then the command
+reads the report of the last job. The Thrift server has the jar on its class path as well. The
+server of Spark Connect is among PySpark's jars since Spark 4.0.
+"""
 _MACHINES = """
 ## Machines of their own
 
@@ -177,5 +201,7 @@ YARN is the mini cluster of Hadoop's own tests, of one node, with HDFS as its de
 driver in a container has Python and this package from an archive of an environment that is no more
 where it was made, and so have tasks.
 
-The seconds are those of the whole application, on a machine of two cores with other work to do.
+The seconds are those of the whole application, on a machine of two cores with other work to do. An
+empty cell has not been tried: `local-cluster` has all that a start on `local[2]` needs and
+executors of its own, and the lines between oldest and newest run the start that broke there once.
 """

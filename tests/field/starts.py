@@ -36,11 +36,13 @@ class Start:
         text: the command or the call, for the table.
         tables: the tables that it writes, apart from those of all starts; ``None`` if it compares
             its tables itself.
+        refusal: the words with which Spark refuses it; it writes nothing.
     """
 
     run: Callable[[Place], str]
     text: str
     tables: tuple[str, ...] | None = ()
+    refusal: str = ""
 
 
 def _python(place: Place) -> str:

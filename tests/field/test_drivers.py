@@ -1,8 +1,7 @@
-"""Drivers without Python are committed; one is killed in its commit, and resumed by the command."""
+"""A driver without Python is killed in its commit, and resumed by the command."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,14 +108,6 @@ def test_a_killed_scala_job_is_resumed(place: Place, act: str) -> None:
         assert "has ended with exit code 137" in said
 
 
-@pytest.mark.parametrize("start", [drivers.sql, drivers.scala, drivers.java, drivers.in_cluster])
-def test_drivers_without_python_are_committed(place: Place, start: Callable[[Place], str]) -> None:
-    """With the settings of ``spark-conf`` alone: rows, a report, and nothing left over."""
-    output = start(place)
-
-    assert drivers.problems(place, (), output) == []
-
-
 def test_a_jvm_that_dies_in_mid_frame_has_begun_nothing(place: Place) -> None:
     """Half a request to commit is none: the next run of the same job finds an empty table."""
     killed(place, "in_mid_frame()")
@@ -127,12 +118,3 @@ def test_a_jvm_that_dies_in_mid_frame_has_begun_nothing(place: Place) -> None:
 
     assert found == []
     assert is_whole(place)
-
-
-def test_spark_refuses_python_in_standalone_cluster_mode(place: Place) -> None:
-    """The refusal is Spark's own, before anything of this package is asked."""
-    app = place.write("")
-    with pytest.raises(StartError, match="not supported for python applications on standalone"):
-        place.run(
-            "spark-submit", "--master", "spark://127.0.0.1:1", "--deploy-mode", "cluster", app
-        )

@@ -67,32 +67,39 @@ def builder(scratch: Path, master: str = "local[2,4]") -> Any:
 
 
 @contextmanager
-def cluster(scratch: Path, user: int | None = None) -> Iterator[str]:
+def cluster(scratch: Path, user: int | None = None, home: str | None = None) -> Iterator[str]:
     """Run a standalone master and two workers on loopback addresses; yield the master's URL.
 
-    The workers, and so the tasks, belong to ``user``.
+    The workers, and so the tasks, belong to ``user``. Spark is the installed one, or that of
+    ``home``.
     """
     with ExitStack() as running:
         master = f"spark://{LOOPBACK}:{_free_port()}"
         port = master.rpartition(":")[2]
         arguments = ["master.Master", "--host", LOOPBACK, "--port", port, "--webui-port", "0"]
-        running.enter_context(_daemon(scratch, LOOPBACK, arguments, "I have been elected leader"))
+        ready = "I have been elected leader"
+        running.enter_context(_daemon(scratch, LOOPBACK, arguments, ready, home=home))
         for host in WORKERS:
             arguments = ["worker.Worker", "--host", host, "--cores", "1", "--memory", "1g"]
             arguments += ["--webui-port", "0", "--work-dir", str(scratch / host), master]
             ready = "Successfully registered with master"
-            running.enter_context(_daemon(scratch, host, arguments, ready, user))
+            running.enter_context(_daemon(scratch, host, arguments, ready, user, home))
         yield master
 
 
 @contextmanager
 def _daemon(
-    scratch: Path, host: str, arguments: list[str], ready: str, user: int | None = None
+    scratch: Path,
+    host: str,
+    arguments: list[str],
+    ready: str,
+    user: int | None = None,
+    home: str | None = None,
 ) -> Iterator[None]:
     from pyspark.find_spark_home import _find_spark_home
 
     log = scratch / f"{arguments[0]}-{host}.log"
-    command = [os.path.join(_find_spark_home(), "bin", "spark-class")]
+    command = [os.path.join(home or _find_spark_home(), "bin", "spark-class")]
     command += [f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
     environment = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host}
     environment |= {"SPARK_DAEMON_MEMORY": "256m"}
