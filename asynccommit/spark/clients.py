@@ -35,6 +35,7 @@ class Client:
         artifact: Maven's group and artifact; its version is that of Hadoop.
         since: the first version of Hadoop that has it.
         other: the artifact of another client of the store.
+        other_kind: its class, which Hadoop loads only if it is set.
         instead: what to do where Hadoop has none.
     """
 
@@ -42,6 +43,7 @@ class Client:
     artifact: str
     since: tuple[int, ...] = ()
     other: str = ""
+    other_kind: str = ""
     instead: str = ""
 
     @property
@@ -65,6 +67,7 @@ CLIENTS: Mapping[str, Client] = {
         "org.apache.hadoop:hadoop-gcp",
         since=(3, 5),
         other="gcs-connector",
+        other_kind="com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
         instead=_GOOGLE,
     ),
     "s3a": Client("org.apache.hadoop.fs.s3a.S3AFileSystem", "org.apache.hadoop:hadoop-aws"),
@@ -136,6 +139,8 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
     check_schemes(stores)
     missing = [each for each in stores if not _has_client(conf, each)]
     if missing:
+        for scheme in missing:
+            _refuse_unset(conf, scheme)
         settings = client_settings(missing, version, before)
         flags = " ".join(f"{CLIENT_KEYS[key]} {value}" for key, value in settings.items())
         lines = "; ".join(f"{key} {value}" for key, value in settings.items())
@@ -148,9 +153,25 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
 
 
 def _has_client(conf: Any, scheme: str) -> bool:
-    """Return whether a class can be loaded: Hadoop's, or one that is set."""
-    kinds = {CLIENTS[scheme].kind, conf.get(f"fs.{scheme}.impl") or CLIENTS[scheme].kind}
-    return any(conf.getClassByNameOrNull(kind) is not None for kind in kinds)
+    """Return whether what Hadoop loads for a scheme is there.
+
+    That is the class in its settings, or else one that a jar offers.
+    """
+    client, named = CLIENTS[scheme], conf.get(f"fs.{scheme}.impl")
+    kinds = [named] if named else [client.kind, client.other_kind]
+    return any(kind and conf.getClassByNameOrNull(kind) is not None for kind in kinds)
+
+
+def _refuse_unset(conf: Any, scheme: str) -> None:
+    """Refuse a session that has another client, but does not load it."""
+    client = CLIENTS[scheme]
+    if client.other_kind and conf.getClassByNameOrNull(client.other_kind) is not None:
+        key, kind = f"fs.{scheme}.impl", client.other_kind
+        raise UnsupportedError(
+            f"this session has {client.other}, but {key} is {conf.get(key)}: set "
+            f"spark.hadoop.{key} to {kind} before the session starts, or "
+            f'spark.conf.set("{key}", "{kind}")'
+        )
 
 
 def _packages(stores: Sequence[str], hadoop: str) -> tuple[Sequence[str], Sequence[str]]:

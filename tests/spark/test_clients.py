@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.spark.clients import EXCLUDES, PACKAGES, client_settings, hadoop_beside
+from asynccommit.spark.clients import (
+    CLIENTS,
+    EXCLUDES,
+    PACKAGES,
+    client_settings,
+    hadoop_beside,
+    require_clients,
+)
 from asynccommit.spark.jars import Spark
 
 
@@ -45,6 +54,44 @@ def test_scheme_without_a_known_client() -> None:
     """The error names the schemes that have one."""
     with pytest.raises(OptionError, match=r"stores has 'oss': expected .* abfss, gs, s3a"):
         client_settings(["oss"], "3.5.0", {})
+
+
+class _Loads:
+    """A configuration of Hadoop that can load some classes."""
+
+    def __init__(self, *classes: str, **values: str) -> None:
+        self._classes, self._values = classes, values
+
+    def get(self, key: str) -> str | None:
+        return self._values.get(key.replace(".", "_"))
+
+    def getClassByNameOrNull(self, name: str) -> str | None:  # noqa: N802  Hadoop's name
+        return name if name in self._classes else None
+
+
+def _session(conf: _Loads) -> Any:
+    """Return what is asked of a session of Spark whose Hadoop is 3.5.0."""
+    state = SimpleNamespace(newHadoopConf=lambda: conf)
+    util = SimpleNamespace(VersionInfo=SimpleNamespace(getVersion=lambda: "3.5.0"))
+    hadoop = SimpleNamespace(hadoop=SimpleNamespace(util=util))
+    return SimpleNamespace(
+        _jsparkSession=SimpleNamespace(sessionState=lambda: state),
+        _jvm=SimpleNamespace(org=SimpleNamespace(apache=hadoop)),
+        sparkContext=SimpleNamespace(getConf=dict),
+    )
+
+
+def test_connector_of_google_is_a_client_once_it_is_set() -> None:
+    """Since Hadoop 3.5 it is not loaded by itself; the error has the setting."""
+    ours, google = CLIENTS["gs"].kind, CLIENTS["gs"].other_kind
+    for has, named in ((google, google), (google, ""), (ours, ours), (ours, "")):
+        require_clients(_session(_Loads(has, fs_gs_impl=named)), ["gs"])
+    with pytest.raises(UnsupportedError, match=rf"set spark\.hadoop\.fs\.gs\.impl to {google}"):
+        require_clients(_session(_Loads(google, fs_gs_impl=ours)), ["gs"])
+    with pytest.raises(
+        UnsupportedError, match=r"--packages org\.apache\.hadoop:hadoop-gcp:3\.5\.0"
+    ):
+        require_clients(_session(_Loads()), ["gs"])
 
 
 def test_version_of_hadoop(tmp_path: Path) -> None:
