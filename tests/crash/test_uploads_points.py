@@ -221,3 +221,14 @@ def test_a_service_without_conditional_deletes(when: When) -> None:
     assert (
         run_virtual(points(SCENARIOS[3], when, LATE_ONES, TURNS, conditional_deletes=False)) == []
     )
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("when", [When.AFTER, When.LATE], ids=lambda when: when.value)
+@pytest.mark.parametrize("rule", ["matches", "abort_tells", "abort_keeps"])
+def test_a_server_that_lacks_something(rule: str, when: When) -> None:
+    """Where nothing is known of a server that does less, all ends as well."""
+    lacking: dict[str, Any] = {"known": False, rule: False}
+    # Where an abort deletes the object of its key, a job that overwrites is not rolled back.
+    scenario = SCENARIOS[0 if rule == "abort_keeps" else 5]
+    assert run_virtual(points(scenario, when, LATE_ONES, TURNS, **lacking)) == []

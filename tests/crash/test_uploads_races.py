@@ -143,11 +143,11 @@ def _fate(rng: random.Random) -> dict[str, Any]:
     return {}
 
 
-async def violations(seed: int) -> list[str]:
+async def violations(seed: int, **rules: Any) -> list[str]:
     """Let several drivers of one job meet in a storm, and return what was found."""
     rng = random.Random(seed)
     # Whether the service still knows an upload that it has completed, when it is asked again.
-    job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]))
+    job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]), **rules)
     story = Story(job, world)
     clock = asyncio.get_running_loop().time
     world.weather = CountedWeather(rng, clock, draw_climate(rng, seed), S3)
@@ -175,3 +175,11 @@ def test_no_seed_finds_anything(first: int) -> None:
     seeds = range(first, min(first + GROUP, SEEDS))
 
     assert [text for seed in seeds for text in run_virtual(violations(seed))] == []
+
+
+@pytest.mark.parametrize("rule", ["matches", "abort_tells"])
+def test_lost_responses_of_a_server_that_lacks_something(rule: str) -> None:
+    """In a storm on a server of which nothing is known the job ends whole or undone too."""
+    lacking: dict[str, Any] = {"known": False, rule: False}
+
+    assert [text for seed in range(6) for text in run_virtual(violations(seed, **lacking))] == []

@@ -192,14 +192,20 @@ class World:
         self.seed = seed
         self.tokens = True
         self.weather: FaultInjector | None = None
+        self.known = True
 
     @classmethod
-    def new(cls, seed: int = 0, **rules: Any) -> World:
-        """Return an empty one, on the running loop's clock."""
+    def new(cls, seed: int = 0, *, known: bool = True, **rules: Any) -> World:
+        """Return an empty one, on the running loop's clock.
+
+        ``known`` is false where drivers do not know what its service can do.
+        """
         chosen = UploadRules(**{"smallest_part": SMALLEST, **rules})
         bucket = WatchedBucket(BUCKET, now=clock, new_id=Ids(), rules=chosen)
         bucket.watch = Watch()
-        return cls(bucket, seed)
+        made = cls(bucket, seed)
+        made.known = known
+        return made
 
     @property
     def watch(self) -> Watch:
@@ -212,6 +218,7 @@ class World:
         made = World(self.bucket.copy(), self.seed)
         made.processes = dict(self.processes)
         made.tokens = self.tokens
+        made.known = self.known
         return made
 
     def state(self) -> State:
@@ -335,7 +342,7 @@ def driver(
     stop: Suspension | None = None,
     job_id: str = JOB,
     options: Mapping[str, Any] | None = None,
-    known: bool = True,
+    known: bool | None = None,
 ) -> Driver:
     """Return a fresh process of that name, which must be new."""
     process = CountedProcess(f"{name}@driver-0", crash, stop)
@@ -343,6 +350,7 @@ def driver(
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")
     address = Address("s3", BUCKET, "/")
+    known = world.known if known is None else known
     told = {"bucket": world.bucket, "weather": world.weather, "patience": 0.5, "known": known}
     inner = MortalS3Store(address, told, process)
     store = wrap(inner, StoreSettings(rng, attempts=20))

@@ -83,6 +83,7 @@ class SimS3Store(Sender):
         self._page: int | None = options.get("page")
         self._checksum = str(options.get("checksum", ""))
         self._matches = known = bool(options.get("known", True))
+        self._keeps: bool | None = known or None
         self._probes = 0
         rules = self.bucket.rules
         bounds = rules.smallest_part, rules.largest_part, rules.most_parts
@@ -176,7 +177,7 @@ class SimS3Store(Sender):
         bounds = self._traits.multipart
         assert bounds is not None
         learned = bounds._replace(matches=found.replaces, abort_tells=found.tells)
-        self._matches = found.replaces
+        self._matches, self._keeps = found.replaces, found.keeps
         self._traits = replace(self._traits, conditions_proven=True, multipart=learned)
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
@@ -325,6 +326,11 @@ class SimS3Store(Sender):
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""
+        if not self._keeps and await self._find(Asked("abort_upload", path), path) is not None:
+            # The store of S3 tries it with an object of its own: what that shows is known here.
+            self._keeps = self.bucket.rules.abort_keeps
+            if not self._keeps:
+                raise RejectedError("abort_upload", path, "it would delete the object of the key")
         asked = Asked("abort_upload", path, writes=True)
         await self._ask(
             asked, "abort_upload", path, partial(self.bucket.abort, path[1:], upload_id)

@@ -39,6 +39,7 @@ KINDS: dict[str, tuple[UploadRules, dict[str, Any]]] = {
     "forgets at once": (SMALL._replace(remembers=0.0), {}),
     "deletes without conditions": (SMALL._replace(conditional_deletes=False), {}),
     "not known": (SMALL, {"known": False}),
+    "no If-Match": (SMALL._replace(matches=False), {"known": False}),
     "slow": (SMALL, {"latency": Latency("uniform", 0.0, 0.001)}),
 }
 POLICIES: dict[str, Callable[[SimS3Store], list[Policy]]] = {
