@@ -39,7 +39,7 @@ _START = 60.0  # seconds; on a busy machine moto takes ten
 def running_moto() -> Iterator[str]:
     """Run moto's server and yield its URL. Raises ``ImportError`` where there is none."""
     _need("moto.server", "flask")
-    port = _free_port()
+    port = free_port()
     with _running(["moto", str(port)], port, {"S3_UPLOAD_PART_MIN_SIZE": str(SMALLEST)}) as url:
         yield url
 
@@ -48,7 +48,7 @@ def running_moto() -> Iterator[str]:
 def running_ministack() -> Iterator[str]:
     """Run ministack and yield its URL. Raises ``ImportError`` where there is none."""
     _need("ministack")
-    port = _free_port()
+    port = free_port()
     # It would listen on every interface, and keep a log in the directory for temporary files.
     environ = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SERVICES": "s3"}
     with _running(["ministack"], port, {**environ, "LOG_LEVEL": "ERROR"}) as url:
@@ -106,7 +106,8 @@ def _shared(running: Any) -> Iterator[str]:
         pytest.skip(f"needs a server of S3: {error}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

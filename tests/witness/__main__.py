@@ -9,6 +9,7 @@ has gone. The file of expectations of each suite gives the reason of each failur
     WITNESS_OBSTORE=CLONE python -m tests.witness obstore-azure obstore-gcs
     python -m tests.witness hadoop Rename Acl      units with one of these in their names
     python -m tests.witness --list                 no run; the suites and their units
+    python -m tests.witness s3-servers             servers of S3: see tests/witness/s3_table.py
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from asynccommit.errors import UnsupportedError
-from tests.witness import hadoop_azure, obstore, pypi_suites
+from tests.witness import hadoop_azure, obstore, pypi_suites, s3_table
 from tests.witness.expectations import Opened, run_units, say
 
 _Suites = dict[str, Callable[[], AbstractContextManager[Opened]]]
@@ -31,6 +32,7 @@ SUITES: _Suites = {
 }
 BY_HAND: _Suites = {suite.name: partial(obstore.opened, suite) for suite in obstore.SUITES}
 ALL: _Suites = {**SUITES, **BY_HAND}
+_SERVERS = "s3-servers"
 _FAST = ("adlfs", "adlfs-hns", "azure-sdk")
 
 
@@ -43,7 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fast", action="store_true", help=f"{', '.join(_FAST)}, if available")
     parser.add_argument("--list", action="store_true", help="list the units")
     parser.add_argument("--lines", metavar="FILE", help="add the lines of a new list to this file")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--record", action="store_true", help="write down what servers of S3 do")
+    asked = parser.parse_intermixed_args(arguments)
+    if _SERVERS in asked.names:
+        return s3_table.main(set(asked.names) - {_SERVERS}, record=asked.record)
     chosen = [name for name in ALL if name in asked.names] or list(_FAST if asked.fast else SUITES)
     parts = [name for name in asked.names if name not in ALL]
     bad: list[str] = []

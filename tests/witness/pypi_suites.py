@@ -206,13 +206,14 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
 # --- what is fetched ---------------------------------------------------------------------------
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Return where what was fetched or built is kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base, "asynccommit", "witness")
 
 
 def _fetch_sdist(suite: Suite) -> Path:
-    folder = _cache()
+    folder = cache()
     names = [f"{suite.package.replace('-', '_')}-{suite.version}.tar.gz"]
     names.append(f"{suite.package}-{suite.version}.tar.gz")
     found = [folder / name for name in names if (folder / name).is_file()]
@@ -230,7 +231,7 @@ def fetch_extras(suite: Suite) -> Path | None:
     """Return a folder with the requirements of a suite, which pip fetches once."""
     if not suite.extras:
         return None
-    folder = _cache() / "-".join(suite.extras)
+    folder = cache() / "-".join(suite.extras)
     if not folder.is_dir():
         _pip("install", "--no-deps", f"--target={folder}", *suite.extras)
     return folder

@@ -175,8 +175,7 @@ class S3Store(FlatStore[S3Request]):
         server = f"{client.place.origin}{client.place.path}"
         found = await KNOWN.recall(server, now)
         if found is None:
-            own = f"{path}/{PROBE}{self._host.new_id()}"
-            trial = S3Trial(client, self._files, self._uploads, own)
+            trial = self.trial(path)
             try:
                 found = await find_abilities(trial)
             except DeniedError:
@@ -187,6 +186,11 @@ class S3Store(FlatStore[S3Request]):
             await KNOWN.keep(server, now, found)
         client.settings = replace(client.settings, found=found)
         self._describe(client.settings)
+
+    def trial(self, path: str) -> S3Trial:
+        """Return the requests about a new object in the directory ``path``."""
+        own = f"{path}/{PROBE}{self._host.new_id()}"
+        return S3Trial(self._client, self._files, self._uploads, own)
 
     # --- parts -------------------------------------------------------------------------------
 
