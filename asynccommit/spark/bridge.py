@@ -47,6 +47,9 @@ from asynccommit.stores.urls import Address, decode_uri
 
 log = logging.getLogger("asynccommit.spark")
 
+HDFS = frozenset({"hdfs", "viewfs"})
+"""The schemes whose servers know a user by name."""
+
 on_progress: OnProgress | None = None
 """Progress callback of commits in this process, called on the engine's thread.
 
@@ -157,10 +160,27 @@ def check(request: Mapping[str, Any]) -> None:
     ``CommittedError`` if the job with this key is committed.
     """
     _look_ahead(request)
+    _check_user(request)
     mode, overwrite = _replaced(request)
     settles = options_for(request).on_unfinished is not OnUnfinished.REFUSE
     with console_progress(quiet=not (settles and is_shown(request["conf"]))) as shown:
         submit(_check(request, mode, overwrite, on_progress or shown))
+
+
+def _check_user(request: Mapping[str, Any]) -> None:
+    """Refuse pending sets on HDFS that are another user's than this process's.
+
+    Raises ``UnsupportedError``.
+    """
+    user, pending = request.get("actsAs"), request.get("pending")
+    if user is None or pending is None or decode_uri(pending).scheme not in HDFS:
+        return
+    if user != hadoop_user(os.environ):
+        raise UnsupportedError(
+            f"this session acts as {user}, but Python, which completes its uploads, is "
+            f"another user on HDFS, where tasks leave their lists ({pending}). Set "
+            "fs.s3a.committer.name=magic, which leaves them on S3"
+        )
 
 
 async def _check(
@@ -307,7 +327,7 @@ def store_for_user(scheme: str, user: str | None) -> dict[str, str]:
             it is not known.
     """
     given = any(name.startswith("kerberos_") for name in storage_options)
-    if scheme not in ("hdfs", "viewfs") or user is None or given:
+    if scheme not in HDFS or user is None or given:
         return {}
     return {} if user and user == hadoop_user(os.environ) else {STORE_OPTION: JVM}
 

@@ -55,7 +55,7 @@ def _acts_as(user: str, place: Address, request: Mapping[str, Any]) -> bool:
         return True
     if opener_for(place, bridge.storage_of(request), place.scheme in STORES) is open_in_jvm:
         return True
-    return place.scheme in ("hdfs", "viewfs") and user == hadoop_user(os.environ)
+    return place.scheme in bridge.HDFS and user == hadoop_user(os.environ)
 
 
 class _Lines(logging.Formatter):

@@ -242,6 +242,21 @@ def test_hdfs_is_opened_by_the_jvm_for_another_user(
     assert bridge.storage_of(chosen) == {"asynccommit.store": "native", **given}
 
 
+def test_pending_sets_of_another_user_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists of uploads on HDFS are read as the session's user, or the job is refused by name."""
+    monkeypatch.setenv("HADOOP_PROXY_USER", "bob")
+    told = request(tmp_path, what="check", actsAs="carol", pending="hdfs://namenode/tmp")
+
+    reply = json.loads(Bridge().apply(told))
+
+    assert "this session acts as carol" in reply["error"]
+    assert "fs.s3a.committer.name=magic" in reply["error"]
+    monkeypatch.setenv("HADOOP_PROXY_USER", "carol")
+    assert "acts as" not in Bridge().apply(told)
+
+
 def test_apply_refuses_to_overwrite_another_store(tmp_path: Path) -> None:
     """A directory to overwrite on another store is refused by name."""
     reply = json.loads(Bridge().apply(request(tmp_path, overwrite=["abfs://c@acc/x"])))
