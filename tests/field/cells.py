@@ -14,6 +14,7 @@ from tests.field.effects import problems
 from tests.field.environments import LINES, NEWEST, Environment
 from tests.field.machine_starts import MACHINE_STARTS, ON_MACHINES, SEEDS
 from tests.field.place import Place, StartError
+from tests.field.secured import SECURED_STARTS
 from tests.field.starts import STARTS
 from tests.field.yarn_starts import YARN, YARN_STARTS
 
@@ -22,7 +23,7 @@ STANDALONE = "standalone"
 IN_ONE_PROCESS = ("python", "submit", "shell", "builder", "notebook")
 ON_ALL_LINES = "submit"
 ON_NEWEST = ("connect", "refused")
-ALL_STARTS = {**STARTS, **DRIVER_STARTS, **MACHINE_STARTS, **YARN_STARTS}
+ALL_STARTS = {**STARTS, **DRIVER_STARTS, **MACHINE_STARTS, **YARN_STARTS, **SECURED_STARTS}
 TIMEOUT = 240.0
 TIMEOUT_ON_CLUSTERS = 900.0  # six JVMs start, the servers' among them, on the cores of one machine
 
@@ -79,6 +80,7 @@ def _cells() -> list[Cell]:
     between = [Cell(ON_ALL_LINES, line, LOCAL) for line in LINES if line not in ENDS]
     machines = [Cell("machines", line, ON_MACHINES) for line in ENDS]
     yarn = [Cell(start, line, YARN) for line in ENDS for start in YARN_STARTS]
+    yarn += [Cell(start, NEWEST, YARN) for start in SECURED_STARTS]
     return newest + drivers + oldest + between + machines + yarn + EVENTS
 
 

@@ -23,6 +23,7 @@ from tests.field.driver_starts import DRIVER_STARTS
 from tests.field.environments import LINES, NEWEST
 from tests.field.events import KINDS
 from tests.field.machine_starts import ON_MACHINES
+from tests.field.secured import SECURED_STARTS
 from tests.field.starts import STARTS
 from tests.field.yarn_starts import YARN, YARN_STARTS
 from tests.support.snippets import ROOT
@@ -120,6 +121,10 @@ def tables(results: Mapping[str, Result]) -> Iterator[str]:
     yield from _heading([f"Start, with `{YARN}`", *ENDS])
     for start in YARN_STARTS:
         yield _row(start, [Cell(start, line, YARN) for line in ENDS], results)
+    yield ""
+    yield from _heading([f"Start, with `{YARN}` and Kerberos", NEWEST])
+    for start in SECURED_STARTS:
+        yield _row(start, [Cell(start, NEWEST, YARN)], results)
     yield _DRIVERS
     yield from _heading(["Driver without Python", *ENDS])
     for start in DRIVER_STARTS:
@@ -199,7 +204,9 @@ as a script that has no session. The store of `stores=["abfs"]` is the emulator 
 
 YARN is the mini cluster of Hadoop's own tests, of one node, with HDFS as its default filesystem. A
 driver in a container has Python and this package from an archive of an environment that is no more
-where it was made, and so have tasks.
+where it was made, and so have tasks. With Kerberos there is the KDC of Hadoop's tests as well,
+HDFS and YARN accept tickets and delegation tokens only, and a token must be renewed after 30
+seconds, which is less than a commit takes. Rows and the owners of files are compared.
 
 The seconds are those of the whole application, on a machine of two cores with other work to do. An
 empty cell has not been tried: `local-cluster` has all that a start on `local[2]` needs and
