@@ -342,7 +342,7 @@ SERVERS = (
 NOT_HAD = {"RustFS 1.0.1": "it needs Rust 1.98, and the machine of the tests has 1.95"}
 """Server -> why it could not be had where the table was made."""
 NOT_RUN = {
-    "Cloudflare R2, Backblaze B2, Huawei OBS, Alibaba OSS": "services",
-    "Ceph, MinIO": "not in the registries that the tests use",
+    "Cloudflare R2, Backblaze B2, Huawei OBS, Alibaba OSS": "never run: a service needs an account",
+    "Ceph, MinIO": "never run",
 }
 """Servers -> why they were never run."""
