@@ -13,15 +13,12 @@ module translates the answers of its service. It never retries, sleeps or caches
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from asynccommit.errors import StoreError
-
-_FILE_ETAG = re.compile("([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]+").fullmatch
 
 
 class Kind(Enum):
@@ -300,17 +297,6 @@ class Traits:
         if one is None or other is None or not self.content_etags:
             return one == other
         return one.partition("-")[0] == other.partition("-")[0]
-
-    def is_changed(self, etag: str | None, info: Info, until: int) -> bool:
-        """Return whether ``info`` is surely ``etag``'s file, changed in place.
-
-        The number of a file is reused once it is deleted. Therefore this file must be as old as the
-        etag and no younger than ``until``, nanoseconds since the epoch.
-        """
-        known = _FILE_ETAG(etag or "") if self.file_etags else None
-        if known is None or not info.made or (info.etag or "").partition("-")[0] != known[1]:
-            return False
-        return info.made <= min(int(known[2], 16), until)
 
 
 class Store(Protocol):

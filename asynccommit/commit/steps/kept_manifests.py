@@ -5,7 +5,7 @@ from __future__ import annotations
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import reason
 from asynccommit.commit.job.reports import MAX_REPORTS
-from asynccommit.commit.steps.reconcile import begun_at
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.commit.trees import merge
 from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
 from asynccommit.stores.tree import is_there, list_if_there
@@ -43,7 +43,7 @@ async def _is_of_commit(run: CommitContext, place: str) -> bool:
 
     An earlier owner of the commit may have done so.
     """
-    since = await begun_at(run)
+    since = await identity_of(run).begun_at()
     found = await list_if_there(run.store, place)
     return run.identity.epoch > 1 and all(info.modified >= since for info in found)
 

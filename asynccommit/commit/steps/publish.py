@@ -8,7 +8,7 @@ from __future__ import annotations
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.paths import leaves
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.rename_versions import move_source
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.commit.tasks.scan_task import TaskFiles
 from asynccommit.commit.trees import make_all
 from asynccommit.runtime.concurrency import for_each
@@ -23,9 +23,10 @@ async def publish(run: CommitContext, found: TaskFiles) -> None:
     Raises ``PreconditionError`` for what stands in the way, ``StoreError``.
     """
     await make_all(run, leaves(list(found.directories)))
+    identity = identity_of(run)
 
     async def move(entry: Entry) -> None:
-        await move_source(run, entry, entry.dest, replace=True)
+        await identity.move(entry, entry.dest, replace=True)
         run.renamed_one()
 
     await for_each(found.files, move, workers=run.workers)

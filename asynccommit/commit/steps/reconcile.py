@@ -14,14 +14,11 @@ from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.planning.plan import Plan, staged_path, untagged
 from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import identity_of, source_print
 from asynccommit.commit.steps.prior_state import without_old
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import pages
-
-_CLOCK_SKEW_SECONDS = 2.0
-"""Maximum rounding error of the store's times in seconds."""
 
 
 class Settled:
@@ -41,11 +38,10 @@ class Settled:
         there: set[int] | None = None,
         sources: set[int] | None = None,
     ) -> None:
-        self._run = run
+        self._identity = identity_of(run)
         self._expected = plan.loaded.expected
         self._there = there or set()
         self._sources = sources
-        self._survives = run.store.traits.etag_survives_rename
 
     def __bool__(self) -> bool:
         return bool(self._there)
@@ -57,23 +53,9 @@ class Settled:
         """
         if fingerprint(self._expected(entry)) not in self._there:
             return False
-        if self._sources is None or (self._survives and entry.etag is not None):
+        if self._sources is None or (self._identity.tells_alone and entry.etag is not None):
             return True
         return source_print(entry.source, entry.etag) not in self._sources
-
-    async def is_at(self, entry: Entry, place: str) -> bool:
-        """Return whether the file at ``place`` is the one ``entry`` moved there."""
-        try:
-            info = await self._run.store.head(place)
-        except NotFoundError:
-            return False
-        lasting = self._run.store.traits.lasting
-        wanted, found = lasting(entry.etag), lasting(info.etag)
-        if wanted is None or found is None:
-            return (
-                info.kind is Kind.FILE and info.size == entry.size and self._run.identity.epoch > 1
-            )
-        return info.kind is Kind.FILE and found == wanted
 
 
 async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
@@ -83,9 +65,9 @@ async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> S
     if ``adopt`` is set.
     """
     found = Fingerprints(run.options.spill_directory)
-    loaded = plan.loaded
+    identity, loaded = identity_of(run), plan.loaded
     with run.meter.timed("job_stage_settle", len(loaded.parents)):
-        since = 0.0 if adopt else await begun_at(run)
+        since = 0.0 if adopt else await identity.begun_at()
 
         async def look(path: str) -> None:
             await gather(run, path, found, loaded.etags, since=since)
@@ -99,25 +81,10 @@ async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> S
         finally:
             found.close()
         there = await without_old(run, plan, there)
-        sure = run.store.traits.etag_survives_rename and not untagged(plan)
+        sure = identity.tells_alone and not untagged(plan)
         sources = None if sure or not there else await sources_there(run, plan)
     plan.settled = len(there)
     return Settled(run, plan, there, sources)
-
-
-async def begun_at(run: CommitContext) -> float:
-    """Return the store's time at which the commit began.
-
-    It is needed if a file is only known by its content.
-
-    An older file with the content of one of the job's files is not that file.
-    """
-    if not run.store.traits.content_etags:
-        return 0.0
-    try:
-        return (await run.store.head(run.layout.record)).modified - _CLOCK_SKEW_SECONDS
-    except NotFoundError:
-        return 0.0
 
 
 async def sources_there(
@@ -146,16 +113,6 @@ async def sources_there(
 
         await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
         return found.common(found)
-
-
-def source_print(source: str, etag: str | None) -> int:
-    """Return the fingerprint of an unmoved file; any if without etag."""
-    return fingerprint((source,) if etag is None else (source, etag))
-
-
-def content_print(run: CommitContext, entry: Entry) -> int:
-    """Return the fingerprint of a source, by content only."""
-    return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
 
 
 async def gather_staged(

@@ -17,8 +17,8 @@ from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import within
 from asynccommit.commit.planning.plan import Plan, staged_path
 from asynccommit.commit.spill import Entry, in_batches
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.commit.steps.reconcile import Settled
-from asynccommit.commit.steps.rename_versions import move_source
 from asynccommit.commit.steps.swap import swap_in
 from asynccommit.commit.steps.validate import validates
 from asynccommit.errors import (
@@ -93,7 +93,7 @@ class _Mover:
     ) -> None:
         self._run = run
         self._store = run.store
-        self._settled = settled
+        self._identity = identity_of(run)
         self._place = place
         self._moved = _moved_before(plan, settled)
         self._carried = plan.carried
@@ -124,7 +124,7 @@ class _Mover:
         commit, dest = self._commit, self._dest(entry)
         token = None if commit is None else token_of(commit, entry.source, entry.dest)
         try:
-            await move_source(self._run, entry, dest, token=token)
+            await self._identity.move(entry, dest, token=token)
         except NotFoundError:
             await self._again(entry, dest, token)
         self._step()
@@ -175,7 +175,7 @@ class _Mover:
         try:
             await self._store.head(entry.source)
         except NotFoundError:
-            if not await self._settled.is_at(entry, self._dest(entry)):
+            if not await self._identity.is_at(entry, self._dest(entry)):
                 raise error from None
             self._step()
             return
@@ -190,7 +190,7 @@ class _Mover:
         try:
             await store.head(entry.source)
         except NotFoundError:
-            if await self._settled.is_at(entry, dest):
+            if await self._identity.is_at(entry, dest):
                 return
             raise
         run.check_lease()
@@ -199,7 +199,7 @@ class _Mover:
             raise NotFoundError("rename", dest, "its directory is gone")
         if store.traits.directories:
             await store.mkdir(dest.rpartition("/")[0])
-        await move_source(run, entry, dest, token=token)
+        await self._identity.move(entry, dest, token=token)
 
 
 def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:

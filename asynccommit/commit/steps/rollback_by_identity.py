@@ -13,11 +13,12 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import ancestors, leaves
-from asynccommit.commit.planning.plan import Plan, staged_path, undone_path, untagged
+from asynccommit.commit.planning.plan import Plan, staged_path, undone_path
 from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import FileIdentity, identity_of, source_print
 from asynccommit.commit.steps.prior_state import Before
-from asynccommit.commit.steps.reconcile import source_print, sources_there
+from asynccommit.commit.steps.reconcile import sources_there
 from asynccommit.commit.steps.rollback_result import RollbackResult
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
@@ -68,7 +69,7 @@ class _IdentityRollback:
         kept: those of them that the table held before.
         never: fingerprints of the sources that were never moved.
         made: when the commit record was made, in nanoseconds; 0 if unknown.
-        doubtful: some files have no etag.
+        identity: how files are identified.
     """
 
     run: CommitContext
@@ -79,10 +80,10 @@ class _IdentityRollback:
     kept: set[int]
     never: set[int]
     made: int
-    doubtful: bool = field(init=False)
+    identity: FileIdentity = field(init=False)
 
     def __post_init__(self) -> None:
-        self.doubtful = untagged(self.plan)
+        self.identity = identity_of(self.run)
 
     async def take(self, entry: Entry) -> None:
         """Take back one file, if it was moved and is at its destination."""
@@ -143,7 +144,7 @@ class _IdentityRollback:
         """Return whether a file is that of a manifest, possibly modified."""
         if entry.etag is not None and entry.etag == info.etag:
             return True
-        return self.run.store.traits.is_changed(entry.etag, info, self.made)
+        return self.identity.is_changed(entry, info, self.made)
 
     async def _take_known(self, path: str, etag: str | None) -> None:
         run, place = self.run, undone_path(self.run.layout, self.run.place, path)
@@ -155,10 +156,10 @@ class _IdentityRollback:
             if await is_there(run.store, path):
                 raise  # not for want of the file
             return
-        if run.store.traits.file_etags and (await run.store.head(place)).etag != etag:
-            await self._give_back(path, place)
-        else:
+        if await self.identity.is_intact(place, etag):
             self.undone.files += 1
+        else:
+            await self._give_back(path, place)
 
     async def _give_back(self, path: str, place: str) -> None:
         """Put back another writer's file that was moved by mistake."""

@@ -18,8 +18,8 @@ from asynccommit.commit.paths import within
 from asynccommit.commit.planning.plan import Plan, undone_path
 from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.reconcile import begun_at, source_print, sources_there
-from asynccommit.commit.steps.rename_versions import find_twin
+from asynccommit.commit.steps.identity import identity_of, source_print
+from asynccommit.commit.steps.reconcile import sources_there
 from asynccommit.commit.steps.rollback_result import REFUSED, RollbackResult
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
@@ -54,14 +54,14 @@ async def _delete_twin(run: CommitContext, entry: Entry) -> None:
 
     It goes nowhere else: it does not say whether the version of the plan was moved.
     """
-    found = await find_twin(run, entry)
+    found = await identity_of(run).find_twin(entry)
     if found is not None:
         await remove_files(run.store, [found])
 
 
 async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Undo every moved file, known by size and content."""
-    loaded, since = plan.loaded, await begun_at(run)
+    loaded, since = plan.loaded, await identity_of(run).begun_at()
     parents = sorted(loaded.parents)
     with Fingerprints(run.options.spill_directory) as found:
 

@@ -17,8 +17,9 @@ from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.paths import above
 from asynccommit.commit.planning.plan import Aside, Plan, aside_path
 from asynccommit.commit.planning.sources import gather
+from asynccommit.commit.steps.identity import identity_of, source_print
 from asynccommit.commit.steps.prior_state import Before
-from asynccommit.commit.steps.reconcile import begun_at, source_print, sources_there
+from asynccommit.commit.steps.reconcile import sources_there
 from asynccommit.errors import (
     DeniedError,
     NotFoundError,
@@ -101,7 +102,7 @@ async def _look_for_files(
     run: CommitContext, plan: Plan, before: Before, undone: RollbackResult
 ) -> None:
     """Note files of the job that are at their destinations."""
-    loaded, since = plan.loaded, await begun_at(run)
+    loaded, since = plan.loaded, await identity_of(run).begun_at()
     with Fingerprints(run.options.spill_directory) as found:
 
         async def look(path: str) -> None:

@@ -13,7 +13,8 @@ from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import leaves
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.reconcile import source_print, sources_there
+from asynccommit.commit.steps.identity import source_print
+from asynccommit.commit.steps.reconcile import sources_there
 from asynccommit.commit.steps.rollback_result import REFUSED, RollbackResult
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError

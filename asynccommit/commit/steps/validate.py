@@ -9,7 +9,7 @@ from asynccommit.commit.listed_names import CHANGED, is_odd, unlisted
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.reconcile import begun_at
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
@@ -38,7 +38,7 @@ async def validate_output(run: CommitContext, plan: Plan) -> None:
     found = Fingerprints(run.options.spill_directory)
     with run.meter.timed("job_stage_optional_validate_output", len(loaded.parents)):
         # Where each etag is one more request, those of files that were there before are not asked.
-        since = 0.0 if run.store.traits.whole_listings else await begun_at(run)
+        since = 0.0 if run.store.traits.whole_listings else await identity_of(run).begun_at()
 
         async def look(path: str, ask: Ask) -> None:
             await gather(run, path, found, loaded.etags, since=since, ask=ask)

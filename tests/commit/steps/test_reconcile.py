@@ -13,6 +13,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.commit.steps.reconcile import Settled
 from asynccommit.errors import CommitError, DeniedError, ExistsError, NotFoundError, PreflightError
 from asynccommit.options.job import Mode
@@ -291,10 +292,10 @@ async def test_is_it_there(site: Site, epoch: int, etag: str | None, found: bool
     path = site.path("/table/f")
     own = (await run.store.head(path)).etag
     entry = Entry("/s", path, 1, own if etag == "its own" else etag)
-    settled = Settled(run, Plan(LoadedManifests(run.options, run.store.traits)))
+    identity = identity_of(run)
 
-    assert not settled
-    assert await settled.is_at(entry, path) is found
-    assert not await settled.is_at(entry, site.path("/table/none"))
-    assert not await settled.is_at(entry, site.path("/table"))
-    assert not await settled.is_at(entry._replace(size=2, etag=None), path)
+    assert not Settled(run, Plan(LoadedManifests(run.options, run.store.traits)))
+    assert await identity.is_at(entry, path) is found
+    assert not await identity.is_at(entry, site.path("/table/none"))
+    assert not await identity.is_at(entry, site.path("/table"))
+    assert not await identity.is_at(entry._replace(size=2, etag=None), path)

@@ -7,7 +7,7 @@ import pytest
 from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.rename_versions import move_source
+from asynccommit.commit.steps.identity import identity_of
 from asynccommit.commit.tasks.output import put_whole
 from asynccommit.errors import ExistsError, PreconditionError
 from asynccommit.options.job import Options
@@ -35,7 +35,7 @@ async def test_another_version_is_moved() -> None:
     """The same bytes under a new generation are what the task committed."""
     service, run, entry = await ready()
     service.insert(BUCKET, SOURCE[1:], b"data")
-    await move_source(run, entry, DEST)
+    await identity_of(run).move(entry, DEST)
 
     assert objects_of(service, "/t") == {"part-0": b"data"}
 
@@ -46,7 +46,7 @@ async def test_other_content_stays() -> None:
     service.insert(BUCKET, SOURCE[1:], b"DATA")
 
     with pytest.raises(PreconditionError):
-        await move_source(run, entry, DEST)
+        await identity_of(run).move(entry, DEST)
     assert objects_of(service, "/t") == {"_temporary/job/source": b"DATA"}
 
 
@@ -57,7 +57,7 @@ async def test_what_is_at_the_destination_stays() -> None:
     service.insert(BUCKET, DEST[1:], b"of another")
 
     with pytest.raises(ExistsError):
-        await move_source(run, entry, DEST)
+        await identity_of(run).move(entry, DEST)
     assert objects_of(service, "/t")["part-0"] == b"of another"
 
 

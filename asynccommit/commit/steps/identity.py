@@ -1,0 +1,183 @@
+"""Recognise the file of a task after its rename.
+
+What of an etag survives a rename is ``Traits.lasting``; here is what follows from it. An entry
+without an etag, as Hadoop's manifests have them, is known by its size alone on every store, and
+a size counts only where its source is gone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.ownership.lease import require_place
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import NotFoundError, OutcomeUnknownError, PreconditionError
+from asynccommit.stores.base import Info, Kind
+
+_CLOCK_SKEW_SECONDS = 2.0
+"""Maximum rounding error of the store's times in seconds."""
+_FILE_NUMBER = re.compile("([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]+").fullmatch
+
+
+def identity_of(run: CommitContext) -> FileIdentity:
+    """Return how files are identified on the store of the destination."""
+    traits = run.store.traits
+    if traits.content_etags:
+        return ByVersion(run)
+    return ByFileNumber(run) if traits.file_etags else FileIdentity(run)
+
+
+class FileIdentity:
+    """Identity by the etag, kept by a rename or its condition.
+
+    Where neither is so, only the sources tell what was moved.
+    """
+
+    def __init__(self, run: CommitContext) -> None:
+        self.run = run
+        self.traits = run.store.traits
+
+    @property
+    def tells_alone(self) -> bool:
+        """Return whether an etag at a destination says that its file was moved.
+
+        Otherwise the source of such a file must be gone.
+        """
+        return self.traits.etag_survives_rename
+
+    async def begun_at(self) -> float:
+        """Return the time before which no file at a destination counts.
+
+        It is the store's time.
+        """
+        return 0.0
+
+    async def is_at(self, entry: Entry, place: str) -> bool:
+        """Return whether the file at ``place`` is the one ``entry`` moved there."""
+        try:
+            info = await self.run.store.head(place)
+        except NotFoundError:
+            return False
+        wanted, found = self.traits.lasting(entry.etag), self.traits.lasting(info.etag)
+        if wanted is None or found is None:
+            return (
+                info.kind is Kind.FILE and info.size == entry.size and self.run.identity.epoch > 1
+            )
+        return info.kind is Kind.FILE and found == wanted
+
+    async def move(
+        self, entry: Entry, dest: str, *, replace: bool = False, token: str | None = None
+    ) -> None:
+        """Rename a task's file.
+
+        Raises what ``Store.rename`` raises, ``PreconditionError`` for another file, and
+        ``LeaseLostError``.
+        """
+        etag = self.traits.guarded(entry.etag)
+        await self.run.store.rename(entry.source, dest, replace=replace, etag=etag, token=token)
+
+    async def find_twin(self, entry: Entry) -> Info | None:
+        """Return another version of a source with its size and content."""
+        return None
+
+    async def is_intact(self, place: str, etag: str | None) -> bool:
+        """Return whether a rename to ``place`` has moved the file with ``etag``."""
+        return True
+
+    def is_changed(self, entry: Entry, info: Info, until: int) -> bool:
+        """Return whether ``info`` is surely ``entry``'s file, changed in place.
+
+        ``until`` are nanoseconds since the epoch.
+        """
+        return False
+
+
+class ByFileNumber(FileIdentity):
+    """Identity by number, time and size: local disks.
+
+    No rename has a condition there.
+    """
+
+    async def is_intact(self, place: str, etag: str | None) -> bool:
+        """See ``FileIdentity.is_intact``."""
+        return (await self.run.store.head(place)).etag == etag
+
+    def is_changed(self, entry: Entry, info: Info, until: int) -> bool:
+        """See ``FileIdentity.is_changed``.
+
+        The number of a file is reused once it is deleted. Therefore this file must be as old as the
+        etag and no younger than ``until``.
+        """
+        known = _FILE_NUMBER(entry.etag or "")
+        if known is None or not info.made or (info.etag or "").partition("-")[0] != known[1]:
+            return False
+        return info.made <= min(int(known[2], 16), until)
+
+
+class ByVersion(FileIdentity):
+    """Identity by checksum: Google Cloud Storage.
+
+    Each rename makes a version.
+
+    Where every write makes a version of its own, an upload that was sent again can come once more
+    after its task has committed. Size and checksum are those of the manifest, and only the number
+    of the version is another. What differs in either is never moved.
+    """
+
+    async def begun_at(self) -> float:
+        """See ``FileIdentity.begun_at``.
+
+        An older file with the content of one of the job's files is not that file.
+        """
+        try:
+            made = (await self.run.store.head(self.run.layout.record)).modified
+        except NotFoundError:
+            return 0.0
+        return made - _CLOCK_SKEW_SECONDS
+
+    async def move(
+        self, entry: Entry, dest: str, *, replace: bool = False, token: str | None = None
+    ) -> None:
+        """See ``FileIdentity.move``.
+
+        Another version is moved only after its owner has seen that it still is one, and by the
+        number of that version: so a takeover that has looked at the sources since keeps it from
+        being moved. A lost response is harmless then: the version that the request named is gone.
+        """
+        run, etag = self.run, entry.etag
+        while True:
+            try:
+                await run.store.rename(entry.source, dest, replace=replace, etag=etag, token=token)
+                return
+            except (PreconditionError, OutcomeUnknownError):
+                found = await self.find_twin(entry)
+                if found is None or self.traits.same(found.etag, etag):
+                    raise
+            etag = found.etag
+            if run.lease is not None:
+                await require_place(run)
+                run.check_lease()
+
+    async def find_twin(self, entry: Entry) -> Info | None:
+        """See ``FileIdentity.find_twin``; it may be the very version."""
+        content = self.traits.lasting(entry.etag)
+        if content is None:
+            return None
+        try:
+            info = await self.run.store.head(entry.source)
+        except NotFoundError:
+            return None
+        same = info.kind is Kind.FILE and info.size == entry.size
+        return info if same and self.traits.lasting(info.etag) == content else None
+
+
+def source_print(source: str, etag: str | None) -> int:
+    """Return the fingerprint of an unmoved file; any if without etag."""
+    return fingerprint((source,) if etag is None else (source, etag))
+
+
+def content_print(run: CommitContext, entry: Entry) -> int:
+    """Return the fingerprint of a source, by content only."""
+    return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
