@@ -6,6 +6,7 @@ missing in a manifest, a file of the right size counts if its source is gone.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from asynccommit.commit.context import CommitContext
@@ -19,6 +20,8 @@ from asynccommit.commit.steps.prior_state import without_old
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.tree import pages
+
+Look = Callable[[str, Fingerprints], Awaitable[None]]
 
 
 class Settled:
@@ -64,27 +67,44 @@ async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> S
     One listing of each directory; nothing is changed. Files from before the commit began count only
     if ``adopt`` is set.
     """
-    found = Fingerprints(run.options.spill_directory)
     identity, loaded = identity_of(run), plan.loaded
     with run.meter.timed("job_stage_settle", len(loaded.parents)):
         since = 0.0 if adopt else await identity.begun_at()
 
-        async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags, since=since)
+        async def look_at_staged(path: str, found: Fingerprints) -> None:
             if plan.unit_of(path) is not None:
-                await gather_staged(run, path, found, loaded.etags)
+                place = staged_path(run.layout, run.place, path)
+                await gather(run, place, found, loaded.etags, shown_in=path)
             run.meter.step()
 
-        try:
-            await for_each(sorted(loaded.parents), look, workers=run.workers)
-            there = loaded.outcome.common(found)
-        finally:
-            found.close()
+        there = await at_destinations(run, plan, since, also=look_at_staged)
         there = await without_old(run, plan, there)
         sure = identity.tells_alone and not untagged(plan)
         sources = None if sure or not there else await sources_there(run, plan)
     plan.settled = len(there)
     return Settled(run, plan, there, sources)
+
+
+async def at_destinations(
+    run: CommitContext, plan: Plan, since: float = 0.0, *, also: Look | None = None
+) -> set[int]:
+    """Return the fingerprints of planned files that are at their destinations.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        since: files that have not changed since then do not count.
+        also: looks at more, for each directory that files go to.
+    """
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, plan.loaded.etags, since=since)
+            if also is not None:
+                await also(path, found)
+
+        await for_each(sorted(plan.loaded.parents), look, workers=run.workers)
+        return plan.loaded.outcome.common(found)
 
 
 async def sources_there(
@@ -113,11 +133,3 @@ async def sources_there(
 
         await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
         return found.common(found)
-
-
-async def gather_staged(
-    run: CommitContext, path: str, found: Fingerprints, etags: bool | None
-) -> None:
-    """Add files staged for ``path`` to ``found``, as if published."""
-    place = staged_path(run.layout, run.place, path)
-    await gather(run, place, found, etags, shown_in=path)

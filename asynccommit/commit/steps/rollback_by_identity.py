@@ -10,15 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import ancestors, leaves
 from asynccommit.commit.planning.plan import Plan, staged_path, undone_path
-from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.identity import FileIdentity, identity_of, source_print
 from asynccommit.commit.steps.prior_state import Before
-from asynccommit.commit.steps.reconcile import sources_there
+from asynccommit.commit.steps.reconcile import at_destinations, sources_there
 from asynccommit.commit.steps.rollback_result import RollbackResult
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
@@ -34,19 +33,11 @@ _LINKED = (
 
 async def take_files(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Undo every moved file, and note remaining ones in ``undone``."""
-    loaded = plan.loaded
-    parents = sorted(loaded.parents)
-    with Fingerprints(run.options.spill_directory) as found:
-
-        async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags)
-
-        await for_each(parents, look, workers=run.workers)
-        there = loaded.outcome.common(found)
+    loaded, there = plan.loaded, await at_destinations(run, plan)
     before = await Before.of(run, plan)
     kept = await before.still_there(there)
     if run.store.traits.fences:
-        places = {undone_path(run.layout, run.place, path) for path in parents}
+        places = {undone_path(run.layout, run.place, path) for path in loaded.parents}
         await make_all(run, leaves(ancestors(run.epoch_dir, places)))
     await require_place(run)  # not only made again
     sure = run.store.traits.conditional_rename and len(there) == loaded.files and not kept

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import within
 from asynccommit.commit.planning.plan import Plan, undone_path
-from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.identity import identity_of, source_print
-from asynccommit.commit.steps.reconcile import sources_there
+from asynccommit.commit.steps.reconcile import at_destinations, sources_there
 from asynccommit.commit.steps.rollback_result import REFUSED, RollbackResult
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
@@ -61,15 +60,8 @@ async def _delete_twin(run: CommitContext, entry: Entry) -> None:
 
 async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Undo every moved file, known by size and content."""
-    loaded, since = plan.loaded, await identity_of(run).begun_at()
-    parents = sorted(loaded.parents)
-    with Fingerprints(run.options.spill_directory) as found:
-
-        async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags, since=since)
-
-        await for_each(parents, look, workers=run.workers)
-        there = loaded.outcome.common(found)
+    since = await identity_of(run).begun_at()
+    there = await at_destinations(run, plan, since)
     if not there:
         return
     kept = await _kept(run, plan)
@@ -90,7 +82,7 @@ async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) 
                 others = [info for info in doubtful if not await _is_copy(run, info)]
                 await _take_all(run, [info for info in alike if info not in others], undone)
 
-    await for_each(parents, take_from, workers=run.workers)
+    await for_each(sorted(plan.loaded.parents), take_from, workers=run.workers)
 
 
 async def _take_all(run: CommitContext, infos: Sequence[Info], undone: RollbackResult) -> None:

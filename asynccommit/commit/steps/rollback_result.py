@@ -16,10 +16,9 @@ from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.paths import above
 from asynccommit.commit.planning.plan import Aside, Plan, aside_path
-from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.steps.identity import identity_of, source_print
 from asynccommit.commit.steps.prior_state import Before
-from asynccommit.commit.steps.reconcile import sources_there
+from asynccommit.commit.steps.reconcile import at_destinations, sources_there
 from asynccommit.errors import (
     DeniedError,
     NotFoundError,
@@ -103,13 +102,7 @@ async def _look_for_files(
 ) -> None:
     """Note files of the job that are at their destinations."""
     loaded, since = plan.loaded, await identity_of(run).begun_at()
-    with Fingerprints(run.options.spill_directory) as found:
-
-        async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags, since=since)
-
-        await for_each(sorted(loaded.parents), look, workers=run.workers)
-        there = loaded.outcome.common(found)
+    there = await at_destinations(run, plan, since)
     if not there:
         return
     contents = run.store.traits.content_etags  # others may write the same
