@@ -26,19 +26,25 @@ def make_private(path: Path) -> bool:
     """Make a directory; return whether only this user can write to it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.lstat()
+        return _is_private(path.lstat()) and os.access(path, os.W_OK)
     except OSError:
         return False
+
+
+def _is_private(found: os.stat_result) -> bool:
     mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    return mine and not found.st_mode & _OTHERS and os.access(path, os.W_OK)
+    return mine and not found.st_mode & _OTHERS
 
 
 def read_private(path: Path, limit: int) -> bytes | None:
     """Return the content of a file that only this user can write.
 
-    ``None`` if there is no such file, or it holds more than ``limit`` bytes.
+    ``None`` if there is no such file, it holds more than ``limit`` bytes, or others can write to
+    its directory.
     """
     try:
+        if not _is_private(path.parent.lstat()):
+            return None
         fd = os.open(path, _FLAGS)
     except OSError:
         return None

@@ -51,6 +51,14 @@ def _shared(path: Path) -> None:
     path.chmod(0o620)
 
 
+def test_a_directory_that_others_can_write_to_is_not_read(tmp_path: Path) -> None:
+    """Who can write to the directory could bring back an older file of the user."""
+    write_private(tmp_path / "own" / "file", b"content", lasts=60)
+    (tmp_path / "own").chmod(0o770)
+
+    assert read_private(tmp_path / "own" / "file", 7) is None
+
+
 @pytest.mark.parametrize("make", [_pipe, _link, _shared, Path.mkdir, lambda path: None])
 def test_what_another_could_have_placed_is_not_read(make: object, tmp_path: Path) -> None:
     """Links, pipes, directories and files that a group can write count as absent."""

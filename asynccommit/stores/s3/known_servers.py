@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import json
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from asynccommit.runtime.private_cache import cache_directory, read_private, write_private
+from asynccommit.stores.http.base import is_loopback
 from asynccommit.stores.s3.abilities import Abilities
 
 DAY = 86_400.0
@@ -17,7 +19,10 @@ _NAMES = {*Abilities._fields, "server", "at"}
 
 
 class KnownServers:
-    """Keeps answers in this process, and in files of the user's cache."""
+    """Keeps answers in this process, and in files of the user's cache.
+
+    A port of this machine may be another server's tomorrow: of these there are no files.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, Abilities]] = {}
@@ -27,6 +32,8 @@ class KnownServers:
         at, found = self._known.get(server, (0.0, None))
         if found is not None and _is_young(at, now):
             return found
+        if _is_here(server):
+            return None
         data = await asyncio.to_thread(read_private, _path(server), _LIMIT)
         read = None if data is None else _decode(data, server, now)
         if read is None:
@@ -37,6 +44,8 @@ class KnownServers:
     async def keep(self, server: str, now: float, found: Abilities) -> None:
         """Remember what a server was seen to do."""
         self._known[server] = now, found
+        if _is_here(server):
+            return
         data = json.dumps({"server": server, "at": now, **found._asdict()}).encode()
         await asyncio.to_thread(write_private, _path(server), data, lasts=DAY)
 
@@ -44,6 +53,10 @@ class KnownServers:
 def _path(server: str) -> Path:
     name = hashlib.sha256(server.encode()).hexdigest()[:32]
     return cache_directory("s3") / f"{name}.json"
+
+
+def _is_here(server: str) -> bool:
+    return is_loopback(urlsplit(server).netloc)
 
 
 def _is_young(at: float, now: float) -> bool:

@@ -36,6 +36,17 @@ async def test_answers_last_for_a_day(same_process: bool) -> None:
     assert await later(f"{SERVER}2", 0) is None
 
 
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9000/data", "https://[::1]:9000/data"])
+async def test_ports_of_this_machine_are_not_in_files(server: str, folder: Path) -> None:
+    """The process knows the server; another process may find a different one there, and asks."""
+    known = KnownServers()
+    await known.keep(server, NOW, FOUND)
+
+    assert await known.recall(server, NOW) == FOUND
+    assert await KnownServers().recall(server, NOW) is None
+    assert not folder.exists()
+
+
 async def test_without_a_place_for_files_the_process_knows(folder: Path) -> None:
     """A cache that cannot be written is no error."""
     folder.parent.write_bytes(b"in the way")
