@@ -18,7 +18,6 @@ from tests.field.belongings import LOADS
 from tests.field.cells import CELLS, LOCAL, Cell, run_cell
 from tests.field.environments import LINES, NEWEST, Environment, environment, installed_line
 from tests.field.place import PROTOCOL, Place, TooLongError
-from tests.field.secured import SECURED_STARTS
 from tests.field.starts import run_cells
 
 OUTPUT = "8 files of 2 tasks are visible in file:/data/flights\n"
@@ -150,7 +149,7 @@ def test_page_is_that_of_the_results() -> None:
     recorded = results.read_results(results.RECORDED)
 
     assert results.PAGE.read_text("utf-8") == results.page(recorded)
-    assert recorded.keys() >= {cell.name for cell in CELLS if cell.start not in SECURED_STARTS}
+    assert recorded.keys() == {cell.name for cell in CELLS}
     assert {result.outcome for result in recorded.values()} == {"yes"}
 
 
