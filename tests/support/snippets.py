@@ -13,8 +13,8 @@ changes that:
 ``output``   is what the Python block before it prints
 ``NAME.py``  is a file of that name, for the blocks after it; and so is ``NAME.json``
 
-``js``, ``java``, ``go`` and ``py`` are programs, which ``tests/witness/test_other_languages.py``
-runs; the block after each is what it prints.
+``js``, ``java``, ``go``, ``py`` and ``sh`` are programs, which the tests of ``tests/witness`` run;
+the block after each is what it prints.
 
 The lines after a ``$ command`` are what the command prints. ``...`` stands for anything. Where a
 page says port 10004, it is run with one that is free.
@@ -38,10 +38,10 @@ from tests.support.spark import ENVIRONMENT
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md")
 
-SHOWN_ONLY = {"text", "json", "ini", "mermaid", "js", "java", "go", "py"}
+SHOWN_ONLY = {"text", "json", "ini", "mermaid", "js", "java", "go", "py", "sh"}
 HOW = {"spark", "abfs", "make", "install", "session", "output"}
 PORT = "10004"
-_FILES = (".py", ".json", ".mjs", ".java", ".go")
+_FILES = (".py", ".json", ".mjs", ".java", ".go", ".sh")
 
 _FENCE = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
 _CHECK = doctest.OutputChecker().check_output

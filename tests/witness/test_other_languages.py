@@ -31,6 +31,7 @@ GO = (
     "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob@v1.8.3",
 )
 DELTA = "deltalake==1.6.6"
+GSUTIL = "gsutil==5.38"
 
 pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.every(2), pytest.mark.timeout(600)]
 
@@ -96,3 +97,15 @@ def test_delta_rs(ports: Mapping[str, str], tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     found = cached_folder("delta-rs", lambda new: fetch([*pip, "--target=.", DELTA], new))
     _runs("delta.py", [sys.executable], tmp_path, ports, PYTHONPATH=str(found))
+
+
+def test_gsutil(tmp_path: Path) -> None:
+    """An object is stored, moved, listed, read and deleted, over https."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    found = cached_folder("gsutil", lambda new: fetch([*pip, "--target=.", GSUTIL], new))
+    with running_gcs_emulator(tls=True) as google:
+        google.do(lambda it: it.service.create_bucket("data"))
+        (tmp_path / "ca.pem").write_bytes(google.ca_pem)
+        path = f"{found / 'bin'}:{os.environ['PATH']}"
+        own = {"PATH": path, "PYTHONPATH": str(found)}
+        _runs("gsutil.sh", ["sh", "-e"], tmp_path, {"4443": str(google.port)}, **own)
