@@ -470,7 +470,8 @@ class SimTrial:
 
     async def abort(self, upload_id: str) -> None:
         """See ``Trial.abort``."""
-        await self._store.abort_upload(self._path, upload_id)
+        act = partial(self._bucket.abort, self._path[1:], upload_id)
+        await self._store.send(Asked("abort_upload", self._path, writes=True), act)
 
     async def show(self, upload_id: str) -> None:
         """See ``Trial.show``."""
