@@ -127,6 +127,7 @@ async def _work(world: World, rule: str) -> list[str]:
     except PreflightError as error:
         if CLOSED not in str(error):
             raise
+        await driver(world, JOB, "ends it").job.abort_job("it was aborted late")
         files = {}
     there = {path: data.decode() for path, data in _table(world).items()}
     return [] if there == files else [f"{rule}: {there} is there"]

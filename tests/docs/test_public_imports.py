@@ -16,8 +16,11 @@ from asynccommit import errors
 from tests.support.public import PUBLIC
 from tests.support.snippets import PAGES, snippets
 
-OF_OTHERS = {"InternalError"}
-"""Names that end like an error of Python but are a code of a service."""
+OF_OTHERS = {
+    "InternalError",
+    "NoClassDefFoundError",
+}
+"""Names that end like an error of Python but are a code of a service, or Java's."""
 
 
 def _name(page: Path) -> str:

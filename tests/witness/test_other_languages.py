@@ -105,7 +105,7 @@ def test_gsutil(tmp_path: Path) -> None:
     found = cached_folder("gsutil", lambda new: fetch([*pip, "--target=.", GSUTIL], new))
     with running_gcs_emulator(tls=True) as google:
         google.do(lambda it: it.service.create_bucket("data"))
-        (tmp_path / "ca.pem").write_bytes(google.ca_pem)
+        (tmp_path / "ca.pem").write_bytes(google.ca_pem or b"")
         path = f"{found / 'bin'}:{os.environ['PATH']}"
         own = {"PATH": path, "PYTHONPATH": str(found)}
         _runs("gsutil.sh", ["sh", "-e"], tmp_path, {"4443": str(google.port)}, **own)

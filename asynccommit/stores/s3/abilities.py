@@ -31,15 +31,9 @@ _UNDEAD = (
     "completes an upload after AbortMultipartUpload, so the files of an aborted job could appear"
 )
 _REFUSED = (ExistsError, PreconditionError)
+_UNKNOWN = (OutcomeUnknownError, UnavailableError)
 # A "no", or a server that fails inside. All that follows from it is the safe answer.
-_NO = (
-    ExistsError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PreconditionError,
-    RejectedError,
-    UnavailableError,
-)
+_NO = (ExistsError, NotFoundError, PreconditionError, RejectedError, *_UNKNOWN)
 
 
 class Abilities(NamedTuple):
@@ -189,8 +183,11 @@ async def _try_aborts(trial: Trial, begun: list[str]) -> dict[str, bool]:
     keeps = await trial.exists()
     await trial.delete()
     clears = await _is_missing(trial.show(upload_id))
-    await _is_done(trial.complete(upload_id, parts))
-    return {"keeps": keeps, "ends": not await trial.exists(), "clears": clears}
+    outcome = await _outcome(trial.complete(upload_id, parts))
+    # What failed may take effect later, though moto's 500 is a no. And a success counts without
+    # the object, since the deletion above can be sent twice on its way.
+    refused = clears if isinstance(outcome, _UNKNOWN) else outcome is not None
+    return {"keeps": keeps, "ends": refused and not await trial.exists(), "clears": clears}
 
 
 async def _checks(trial: Trial, kind: str, right: str) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from asynccommit.errors import RejectedError
 from asynccommit.stores.s3.abilities import Abilities, find_abilities, refuse_lacking
-from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision, Reply
+from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.fault_rules import CLEAR, Effect, FaultDecision, Reply
 from asynccommit.testing.models.s3.client import SimS3Store, SimTrial
 from asynccommit.testing.models.s3.model import S3Bucket, UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
@@ -51,26 +52,47 @@ async def test_a_server_that_lacks_something(rule: str) -> None:
     assert bucket.objects == {}
 
 
-class OneLost:
-    """Weather in which the response to one request is lost."""
+FAILED = Refusal(500, "InternalError", "We encountered an internal error. Please try again.")
+DISTURBED: dict[str, FaultDecision] = {
+    "lost": FaultDecision(reply=Reply.CUT, kind="lost"),
+    "late": FaultDecision(effect=Effect.LATE, late=60, reply=Reply.CUT, kind="late"),
+    "failed and late": FaultDecision(
+        effect=Effect.LATE, late=60, reply=Reply.REFUSAL, refusal=FAILED, kind="failed"
+    ),
+    "twice": FaultDecision(effect=Effect.TWICE, kind="twice"),
+    "again": FaultDecision(effect=Effect.AGAIN, late=0.05, kind="again"),
+}
 
-    def __init__(self, number: int) -> None:
+
+class OneDisturbed:
+    """Weather that strikes one request."""
+
+    def __init__(self, number: int, how: FaultDecision) -> None:
         self.left = number
+        self.how = how
 
     def decide(self, op: str, path: str) -> FaultDecision:
-        """Lose the response to the request of that number."""
+        """Strike the request of that number."""
         self.left -= 1
-        return CLEAR._replace(reply=Reply.CUT, kind="cut") if self.left == 0 else CLEAR
+        return self.how if self.left == 0 else CLEAR
 
 
-@pytest.mark.parametrize("rule", LACKS)
-def test_a_lost_response_never_makes_a_yes(rule: str) -> None:
-    """Whichever response is lost: no answer, or the safe one."""
+@pytest.mark.parametrize(
+    "rule, how",
+    [
+        *((rule, "lost") for rule in LACKS),
+        *(("abort_ends", how) for how in DISTURBED if how != "lost"),
+    ],
+)
+def test_a_disturbed_request_never_makes_a_yes(rule: str, how: str) -> None:
+    """Whichever request is lost, late or doubled: no answer, or the safe one."""
 
     async def found(number: int) -> Abilities | None:
         bucket = new_bucket(UploadRules()._replace(**{rule: False}))
         try:
-            return await find_abilities(opened(bucket, weather=OneLost(number)))
+            return await find_abilities(
+                opened(bucket, weather=OneDisturbed(number, DISTURBED[how]))
+            )
         except Exception:
             return None
 
@@ -79,7 +101,6 @@ def test_a_lost_response_never_makes_a_yes(rule: str) -> None:
     wrong = [one for one in answers if one is not None and any(map(bool.__gt__, one, true))]
 
     assert wrong == []
-    assert None in answers
     assert true in answers
 
 
