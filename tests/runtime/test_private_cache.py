@@ -16,7 +16,7 @@ from asynccommit.runtime.private_cache import (
 
 
 def test_a_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    """What is written is read again, and nobody else can open it."""
+    """A file of the cache is read as it was written, and nobody else can open it."""
     path = tmp_path / "own" / "file"
     write_private(path, b"content", lasts=60)
 

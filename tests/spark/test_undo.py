@@ -137,7 +137,7 @@ def test_says_why_it_did_nothing(table: Path) -> None:
     ],
 )
 def test_does_nothing_as_another_user(more: dict[str, Any]) -> None:
-    """What only a JVM may open as the session's user is left to that user, by name."""
+    """A job that only a JVM may open as its user is left to that user, with the command to say."""
     done, outcome = undo(request(Path("/t"), **more))
 
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""What package managers fetch once for these tests, in the user's cache."""
+"""Fetch the clients that these tests run, once, into the user's cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers of other hands that speak S3: how each is had from a registry, and how it is started."""
+"""Other projects' servers of S3: how each is had from a registry, and how it is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Try servers of other hands that speak S3, and write the table of docs/s3-servers.md.
+"""Try servers of other projects that speak S3, and write the table of docs/s3-servers.md.
 
     python -m tests.witness s3-servers                    all of them; about an hour each to build
     python -m tests.witness s3-servers moto versitygw     some; the others stay as recorded
@@ -39,7 +39,7 @@ _PART = 5 << 20
 _FILES = {"day=1/large": b"0123456789abcdef" * (11 << 15), "day=2/a b+c%d": b"1,2", "empty": b""}
 _TEXT = """# Servers of S3
 
-What servers of other hands can do, tried on {day} at commit `{commit}` by
+What servers of other projects can do, tried on {day} at commit `{commit}` by
 
 ```text
 make witness ARGS=s3-servers
@@ -76,7 +76,7 @@ All files must then be there as they were written, and no upload be left.
 
 @dataclass
 class Tried:
-    """What was found of one server."""
+    """The results of one server."""
 
     version: str
     source: str

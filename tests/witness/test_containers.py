@@ -66,7 +66,7 @@ def _has_image(command: str) -> bool:
 
 
 def test_the_steps_of_the_image(tmp_path: Path) -> None:
-    """What they install has the version of this tree, and serves a client, as a user of its own."""
+    """They install the version of this tree, which serves a client as a user without rights."""
     done = in_namespace(
         built_and_served,
         str(ROOT / "Containerfile"),

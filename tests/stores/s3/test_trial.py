@@ -1,4 +1,4 @@
-"""The requests of the probe on servers of other hands, and who sends none."""
+"""The requests of the probe on other projects' servers, and who sends none."""
 
 from __future__ import annotations
 
