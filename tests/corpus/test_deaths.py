@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.steps import rollback
 from asynccommit.commit.steps.rollback_result import RollbackResult, verify
 from asynccommit.formats import commit_record
+from asynccommit.formats.success import MAX_FILENAMES
 from tests.corpus.deaths import Death, End, cases, end, load, subject
 from tests.support.selection import amount, day
 
@@ -45,8 +47,19 @@ def _differs(recorded: End, found: End) -> list[str]:
     return [
         f"{path} was {recorded.tree.get(path, 'missing')}, is {found.tree.get(path, 'missing')}"
         for path in sorted({*recorded.tree, *found.tree})
-        if recorded.tree.get(path) != found.tree.get(path)
+        if _settled(recorded.tree.get(path)) != _settled(found.tree.get(path))
     ]
+
+
+def _settled(content: Any) -> Any:
+    """Return what every run writes alike.
+
+    A marker that names only some of the files names those of the manifests that came first.
+    """
+    match content:
+        case [[job_id, success, [*names]], known] if len(names) == MAX_FILENAMES:
+            return [[job_id, success, len(names)], known]
+    return content
 
 
 @pytest.mark.more
