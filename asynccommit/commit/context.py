@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from asynccommit.commit.layouts.file_output import CLASS
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.meter import CommitMeter, OnProgress
+from asynccommit.commit.orders import Runner
 from asynccommit.commit.output_sizes import OutputSizes
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
@@ -46,6 +47,19 @@ class Ownership(Protocol):
         """Stop renewing the lease."""
 
 
+class Slicer(Protocol):
+    """Workers that do a part of the commit, in other processes."""
+
+    def planned(self, plan_id: str, digests: Sequence[str], outside: tuple[str, ...]) -> None:
+        """Take the id of the plan, its chunks, and the places outside."""
+
+    async def move(self, carried: Collection[str]) -> None:
+        """Have every file of the plan renamed to its destination.
+
+        ``carried`` are directories of tasks that were moved as a whole.
+        """
+
+
 class Phase(Enum):
     """The guarantee that a caller has if the commit ends now."""
 
@@ -69,6 +83,8 @@ class Environment:
         traffic: outcomes of the store's requests, for statistics.
         driver_lives: called in a thread before a commit begins; false if the process that ran the
             tasks has ended.
+        runner: has workers that move files of a commit; ``None`` to move all in this process.
+        storage: options of the store that the caller gave, for workers.
     """
 
     store: Store
@@ -78,6 +94,8 @@ class Environment:
     counted: Mapping[str, Count] = field(default_factory=dict)
     traffic: Callable[[], Traffic] = Traffic
     driver_lives: Callable[[], bool] | None = None
+    runner: Runner | None = None
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -125,6 +143,7 @@ class CommitContext:
             on.
         result: what the operation has done, for observers.
         sizes: the files of the job by directory, once they are loaded.
+        slicer: what hands the files out to workers; ``None`` without workers.
     """
 
     environment: Environment
@@ -147,6 +166,7 @@ class CommitContext:
     told: bool = False
     result: JobReport | AbortReport | None = None
     sizes: OutputSizes | None = None
+    slicer: Slicer | None = None
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from asynccommit.commit.orders import Runner
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
@@ -29,6 +30,8 @@ class JobContext:
             elsewhere.
         counted: the store's request counters, for statistics.
         traffic: outcomes of the store's requests, for statistics.
+        runner: has workers that move files of a commit; ``None`` for this process alone.
+        storage: options of the store that the caller gave, for workers.
     """
 
     dest: Address
@@ -41,3 +44,5 @@ class JobContext:
     pending: Address | None = None
     counted: Mapping[str, Count] = field(default_factory=dict)
     traffic: Callable[[], Traffic] = Traffic
+    runner: Runner | None = None
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)

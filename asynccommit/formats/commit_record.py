@@ -6,7 +6,9 @@ JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoc
 (task id -> task attempt id), ``mode``, ``key``, ``options``, ``madeDestination``, ``planId``,
 ``plan`` (a digest of each of its chunks) and ``outside`` (directories elsewhere that the plan
 changes). Format 2 has its plan in files of their own; format 3 has a plan of one chunk in the
-field ``chunk``, and no digests. Readers ignore unknown fields.
+field ``chunk``, and no digests. Format 4 is of a commit whose files other processes move as well:
+``workers`` has ``grant``, the seconds that those may go on after their owner, and ``index`` the
+digest of the plan's index, which has the tasks and the digests. Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ from asynccommit.formats.fields import (
 TYPE = "asynccommit.CommitRecord/2"
 WITH_PLAN = "asynccommit.CommitRecord/3"
 """The type of a record that contains its plan."""
+WITH_WORKERS = "asynccommit.CommitRecord/4"
+"""The type of a record of a commit with workers."""
+MAX_GRANT = 300.0
+"""Maximum number of seconds for which a takeover waits for workers."""
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """Maximum number of bytes to read."""
 ABORTED = b"\0"
@@ -90,6 +96,8 @@ class CommitRecord:
         plan: the digest of each chunk of the plan, in order.
         chunk: the plan, if the record contains it.
         outside: absolute decoded paths outside of the destination that the plan changes.
+        index: the digest of the plan's index; ``""`` if the record has the tasks and digests.
+        grant: seconds for which workers may go on after their owner; 0 without workers.
     """
 
     job_id: str
@@ -109,6 +117,8 @@ class CommitRecord:
     plan: tuple[str, ...] = ()
     chunk: PlanChunk | None = None
     outside: tuple[str, ...] = ()
+    index: str = ""
+    grant: float = 0.0
 
 
 def digest_of(tasks: Mapping[str, str], digests: Mapping[str, str]) -> str:
@@ -126,7 +136,7 @@ def encode_record(record: CommitRecord) -> bytes:
     Raises ``ManifestError`` if it is invalid.
     """
     value: dict[str, Any] = {
-        "type": TYPE if record.chunk is None else WITH_PLAN,
+        "type": _type_of(record),
         "jobId": record.job_id,
         "attempt": record.attempt,
         "started": record.started_ms,
@@ -135,17 +145,19 @@ def encode_record(record: CommitRecord) -> bytes:
         "files": record.files,
         "bytes": record.bytes,
         "manifests": record.manifests,
-        "tasks": dict(record.tasks),
+        "tasks": {} if record.index else dict(record.tasks),
         "mode": record.mode,
         "key": record.key,
         "options": dict(record.options),
         "madeDestination": record.made_destination,
         "planId": record.plan_id,
-        "plan": list(record.plan),
+        "plan": [] if record.index else list(record.plan),
         "outside": list(record.outside),
     }
     if record.chunk is not None:
         value["chunk"] = chunk_object(record.chunk)
+    if record.index:
+        value |= {"index": record.index, "workers": {"grant": record.grant}}
     path = "commit-record.json"
     data = dump_object(value, path)
     decode_record(data, path)
@@ -155,8 +167,9 @@ def encode_record(record: CommitRecord) -> bytes:
 def decode_record(data: bytes, path: str) -> CommitRecord:
     """Read a commit record. Raises ``ManifestError`` for anything else."""
     fields = load_object(data, path, surrogates=True)
-    with_plan = fields.get("type") == WITH_PLAN
-    fields.is_type(WITH_PLAN if with_plan else TYPE)
+    kind = fields.get("type")
+    fields.is_type(kind if kind in (WITH_PLAN, WITH_WORKERS) else TYPE)
+    index, grant = _workers(fields) if kind == WITH_WORKERS else ("", 0.0)
     return CommitRecord(
         job_id=fields.name("jobId"),
         attempt=fields.count("attempt"),
@@ -173,9 +186,29 @@ def decode_record(data: bytes, path: str) -> CommitRecord:
         made_destination=fields.boolean("madeDestination"),
         plan_id=fields.name("planId"),
         plan=digests_of(fields, "plan"),
-        chunk=_chunk(fields) if with_plan else None,
+        chunk=_chunk(fields) if kind == WITH_PLAN else None,
         outside=_outside(fields),
+        index=index,
+        grant=grant,
     )
+
+
+def _type_of(record: CommitRecord) -> str:
+    if record.index:
+        return WITH_WORKERS
+    return TYPE if record.chunk is None else WITH_PLAN
+
+
+def _workers(fields: JsonFields) -> tuple[str, float]:
+    """Read the digest of the index, and the seconds of a grant."""
+    index = fields.text("index")
+    if not is_digest(index):
+        raise fields.wrong("index", "is not a digest")
+    workers = JsonFields(fields.get("workers"), fields.path, f"{fields.where}workers.")
+    grant = workers.seconds("grant")
+    if grant > MAX_GRANT:
+        raise workers.wrong("grant", f"is more than {MAX_GRANT:,.0f} seconds")
+    return index, grant
 
 
 def _chunk(fields: JsonFields) -> PlanChunk:

@@ -14,7 +14,7 @@ from typing import Any
 
 from asynccommit.commit.layouts.layout import ALIVE, OUTCOME, OWNER, PLAN, RECORD, STOPPED, SUCCESS
 from asynccommit.errors import AsyncCommitError, ManifestError
-from asynccommit.formats import commit_owner, commit_plan, commit_record
+from asynccommit.formats import commit_owner, commit_plan, commit_record, plan_index
 from asynccommit.formats.course import COURSE
 from asynccommit.formats.manifest import FileEntry
 from asynccommit.formats.success import NAME as MARKER
@@ -143,6 +143,8 @@ def _record(data: bytes, place: Address) -> Inspection:
 
 
 def _where(record: commit_record.CommitRecord) -> str:
+    if record.index:
+        return "with an index"
     return f"{len(record.plan)} chunks" if record.chunk is None else "in the record"
 
 
@@ -205,6 +207,13 @@ def _chunk(data: bytes, place: Address) -> Inspection:
     return Inspection("commit plan", str(place), facts, renames=renames)
 
 
+def _index(data: bytes, place: Address) -> Inspection:
+    plan_id = str(_json_of(data).get("plan"))
+    found = plan_index.decode_index(data, str(place), plan_id)
+    facts = {"plan": plan_id, "chunks": len(found.chunks), "tasks": dict(found.tasks)}
+    return Inspection("commit plan index", str(place), facts)
+
+
 def _part(data: bytes, place: Address) -> tuple[str, int]:
     """Return the plan and the part number of a file: from its path or content."""
     if named := _CHUNK_NAME.fullmatch(place.path.rpartition("/")[2]):
@@ -224,6 +233,8 @@ def _json_of(data: bytes) -> Any:
 
 _TYPES: dict[str, Reader] = {
     commit_record.TYPE: _record,
+    commit_record.WITH_WORKERS: _record,
+    plan_index.TYPE: _index,
     commit_owner.CLAIM: _claim,
     commit_owner.STOPPED: _stop,
     commit_owner.OUTCOME: _decision,

@@ -48,6 +48,7 @@ CHUNK = PlanChunk(
     files=[("tasks/a/day=1/f", "day=1/f", 12, None)],
 )
 WITH_CHUNK = replace(RECORD, plan=(), chunk=CHUNK)
+WITH_WORKERS = replace(RECORD, index="sha256:" + "2c" * 32, grant=20.0)
 GOOD: dict[str, Any] = orjson.loads(encode_record(RECORD))
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=10)
@@ -111,13 +112,38 @@ def test_round_trip_with_the_plan() -> None:
     assert encode_record(decode_record(data, PATH)) == data
 
 
+def test_round_trip_with_workers() -> None:
+    """A record of a commit with workers has a type of its own, and leaves tasks to the index."""
+    data = encode_record(WITH_WORKERS)
+
+    assert orjson.loads(data)["type"] == "asynccommit.CommitRecord/4"
+    assert decode_record(data, PATH) == replace(WITH_WORKERS, tasks={}, plan=())
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        ({"index": None}, "index is null or missing"),
+        ({"index": "sha256:0"}, "index is not a digest"),
+        ({"workers": None}, "workers"),
+        ({"workers": {}}, "workers.grant is null or missing"),
+        ({"workers": {"grant": 0}}, "workers.grant is not a duration"),
+        ({"workers": {"grant": 301}}, "workers.grant is more than 300 seconds"),
+    ],
+)
+def test_damaged_facts_about_workers_are_refused(change: dict[str, Any], reason: str) -> None:
+    """Nobody waits for longer than a grant may last."""
+    assert reason in refused(orjson.loads(encode_record(WITH_WORKERS)) | change)
+
+
 @pytest.mark.parametrize(
     "change, reason",
     [
         ({"chunk": None}, "chunk is null or missing"),
         ({"chunk": {}}, "chunk.type"),
         ({"planId": "plan-2"}, "chunk.plan is 'plan-1', not 'plan-2'"),
-        ({"type": "asynccommit.CommitRecord/4"}, "type is"),
+        ({"type": "asynccommit.CommitRecord/4"}, "index is"),
+        ({"type": "asynccommit.CommitRecord/5"}, "type is"),
     ],
 )
 def test_a_damaged_plan_is_refused(change: dict[str, Any], reason: str) -> None:

@@ -42,6 +42,7 @@ from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.preflight import preflight
 from asynccommit.commit.planning.snapshot import look_ahead, look_at_destination
+from asynccommit.commit.slices.hand_out import with_workers
 from asynccommit.commit.steps.cleanup import (
     begun_attempts,
     clean_up,
@@ -211,6 +212,18 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         Raises ``PreconditionError`` to give way to a newer job that touches directories to be
         replaced.
         """
+        async with with_workers(run, plan):
+            await self._commit(run, plan, made_destination, began, adopt=adopt)
+
+    async def _commit(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        made_destination: bool,
+        began: Callable[[], Awaitable[None]],
+        *,
+        adopt: bool,
+    ) -> None:
         run.snapshot = None
         lease = await begin(run, plan, made_destination=made_destination)
         try:

@@ -23,6 +23,7 @@ from asynccommit.commit.driver.owners import owner_of
 from asynccommit.commit.hints import command
 from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.places import TARGETS, places_text
+from asynccommit.commit.orders import GRANT
 from asynccommit.commit.ownership.directory_of import directory_of
 from asynccommit.commit.ownership.flat_namespace import find_record, remove_bare
 from asynccommit.commit.ownership.lease import Lease, lease_of
@@ -98,8 +99,10 @@ async def begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Le
 async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Lease:
     if run.layout.shared:  # the job attempt may have no directory yet
         await _make_place(run, plan)
-    saving = PlanWriter(run, run.host.new_id())
+    saving = PlanWriter(run, run.host.new_id(), indexed=run.slicer is not None)
     await saving.begin(plan)
+    if run.slicer is not None:
+        run.slicer.planned(saving.plan_id, saving.digests, _outside(run, plan))
     beginning = _Beginning(run, plan, saving, owner_of(run), made_destination)
     run.identity.owner_id = beginning.owner.id
     lease = Lease(run)  # before the look: a driver that stood still since then sends no record
@@ -119,7 +122,7 @@ async def _forget_plan(beginning: _Beginning, error: Exception) -> None:
     await discard(run.store, beginning.ahead)
     refused = isinstance(error, OwnedError | PreflightError)
     if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
-        await drop_plan(run, saving.plan_id, len(saving.digests))
+        await drop_plan(run, saving)
         if not run.store.traits.fences:
             await remove_bare(run)  # the plan has brought them along, if the job was aborted
 
@@ -442,6 +445,8 @@ def _record(beginning: _Beginning) -> CommitRecord:
         plan=saved.digests,
         chunk=saved.chunk,
         outside=_outside(run, plan),
+        index=saved.indexed,
+        grant=GRANT if saved.indexed else 0.0,
     )
 
 

@@ -25,6 +25,7 @@ from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
+from asynccommit.commit.orders import Runner
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -76,6 +77,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         traffic: Callable[[], Traffic] = Traffic,
         open_store: Callable[[Address], Store] | None = None,
         pending: Store | None = None,
+        runner: Runner | None = None,
+        storage: Mapping[str, object] | None = None,
     ) -> None:
         self.store = store
         self.pending = store if pending is None else pending
@@ -88,6 +91,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         self._counted = {} if counted is None else counted
         self._traffic = traffic
         self._open_store = open_store
+        self._runner = runner
+        self._storage = storage or {}
         self._made_destination = False
         self._refuse_unfit()
 
@@ -103,6 +108,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             traffic=opening.traffic,
             open_store=opening.open_store,
             pending=pending,
+            runner=opening.runner,
+            storage=opening.storage,
         )
 
     def _refuse_unfit(self) -> None:
@@ -118,6 +125,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             self._counted,
             self._traffic,
             self.driver_lives,
+            self._runner,
+            self._storage,
         )
 
     @property

@@ -35,6 +35,7 @@ OWNER = "commit-owner-"
 STOPPED = "commit-stopped-"
 ALIVE = "commit-alive-"
 PLAN = "commit-plan-"
+GRANTS = "commit-grants-"
 JOB_OWNER = "job-owner.json"
 JOB_ENDED = "job-ended.json"
 RECORDED = "layout"
@@ -247,6 +248,10 @@ class Layout:
         """Return the path of one chunk of the accepted plan."""
         return f"{self.attempt_dir}/{PLAN}{check_name('the plan id', plan_id)}-{index:05d}.json"
 
+    def plan_index(self, plan_id: str) -> str:
+        """Return the path of the index of a plan whose files workers move."""
+        return f"{self.attempt_dir}/{PLAN}{check_name('the plan id', plan_id)}-index.json"
+
     def owner(self, epoch: int) -> str:
         """Return the path of the claim of the owner of ``epoch``.
 
@@ -269,6 +274,16 @@ class Layout:
         A new owner renames it to its own number.
         """
         return f"{self.attempt_dir}/{EPOCH}{epoch:06d}"
+
+    def grants(self, epoch: int, *, fenced: bool) -> str:
+        """Return the file by which the owner of ``epoch`` lets its workers go on.
+
+        A takeover renames it with the owner's directory; where directories are not fenced, its name
+        has the commit's id.
+        """
+        if fenced:
+            return f"{self.epoch_dir(epoch)}/grants.json"
+        return f"{self.attempt_dir}/{GRANTS}{self.tag}{epoch:06d}.json"
 
     def closed(self, epoch: int) -> str:
         """Return the owner's directory once only the cleanup is left to do."""

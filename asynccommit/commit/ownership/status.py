@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from asynccommit.commit.context import of_commit
@@ -29,6 +29,7 @@ from asynccommit.formats.commit_record import (
     decode_record,
     is_blank,
 )
+from asynccommit.formats.plan_index import MAX_INDEX_BYTES, decode_index
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_if_there, read_if_there
 
@@ -91,6 +92,8 @@ async def read_state(store: Store, layout: Layout) -> CommitState | None:
         if void:  # a page of the listing may be older than the record, and than its plan
             found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
             void = is_void(store, named, standing.record, found)
+        if standing.record.index and not void:
+            standing.record = await _with_index(store, layout, standing)
         return None if void else standing
     except NotFoundError:
         return None  # it ended while it was looked at
@@ -122,6 +125,26 @@ async def _standing(
     if standing.decision is None and not store.traits.fences:
         standing.decision = await read_end(store, layout, found, standing.commit_id)
     return standing
+
+
+async def _with_index(store: Store, layout: Layout, standing: CommitState) -> CommitRecord:
+    """Return the record with the tasks and the digests that its index has.
+
+    A clean-up may have deleted the index of a decided commit. Raises ``ManifestError`` for another
+    index than the record's, ``NotFoundError`` if the record is gone by now as well.
+    """
+    record = standing.record
+    path = layout.plan_index(record.plan_id)
+    data = await read_if_there(store, path, MAX_INDEX_BYTES)
+    if data is None:
+        await store.head(layout.record)
+        if standing.decision is not None:
+            return record
+        raise ManifestError(layout.url(path), "is missing, though the commit record names it")
+    if f"sha256:{sha256(data).hexdigest()}" != record.index:
+        raise ManifestError(layout.url(path), "is not the index that the commit record names")
+    index = decode_index(data, layout.url(path), record.plan_id)
+    return replace(record, tasks=index.tasks, plan=index.chunks)
 
 
 def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[str, Info]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.driver.durable import make_durable
@@ -39,6 +40,8 @@ _TRIES = 5
 _STRAY = "stray-"
 _UNDONE_AFTER = MARGIN + 0.5
 """Number of leases after which no request of a silent owner is executed any more."""
+_GRANTS = 4.0
+"""Number of grants that a lease lasts at least where workers have gone on."""
 _CLOCK_SKEW_SECONDS = 2.0
 """Maximum rounding error of the store's times in seconds."""
 
@@ -183,6 +186,9 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
     epoch = standing.epoch + 1
     if epoch > MAX_EPOCH:
         raise ManifestError(run.layout.url(run.layout.record), "it has had too many owners")
+    if standing.record.grant:  # it is waited for under the lease
+        shortest = _GRANTS * standing.record.grant
+        run.options = replace(run.options, lease=max(lease_of(run), shortest))
     owner = owner_of(run)
     run.identity.owner_id = owner.id
     run.act_for(standing.commit_id)
@@ -191,6 +197,8 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
         run.identity.epoch, run.phase = epoch, Phase.CHANGING
+        if standing.stop is None:
+            await asyncio.sleep(standing.record.grant)  # its workers may outlive it
         if traits.fences:
             await _take_place(run, lease)
             await directory_of(run).take_manifests(run)

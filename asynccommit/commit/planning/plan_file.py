@@ -28,8 +28,9 @@ from asynccommit.formats.commit_plan import (
     rows_of,
 )
 from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.formats.plan_index import PlanIndex, encode_index
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Kind
+from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import remove_file
 from asynccommit.stores.unchanged import refuse_renumbering
 
@@ -46,11 +47,13 @@ class Saved(NamedTuple):
         digests: of its chunks.
         version: the etag of the first one.
         chunk: the plan itself, if the record contains it.
+        indexed: the digest of its index, if the record has that in the place of the others.
     """
 
     digests: tuple[str, ...]
     version: str | None
     chunk: PlanChunk | None = None
+    indexed: str = ""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class PlanWriter:
     Attributes:
         run: the commit under way.
         plan_id: names the plan.
+        indexed: whether the plan has an index, for workers.
         digests: of the chunks so far.
         version: the etag of the first chunk, once it is written.
         chunk: the plan, if it is part of the record.
@@ -71,10 +75,12 @@ class PlanWriter:
 
     run: CommitContext
     plan_id: str
+    indexed: bool = False
     digests: list[str] = field(default_factory=list)
     version: str | None = None
     chunk: PlanChunk | None = None
     _held: bytes = b""
+    _index: bytes = b""
 
     async def begin(self, plan: Plan) -> None:
         """Write all chunks but the last one."""
@@ -84,6 +90,9 @@ class PlanWriter:
             self.digests.clear()
         elif not self.digests and not self.run.store.traits.fences:
             self._hold(PlanChunk(self.plan_id, 0))  # the record needs a plan
+        if self.indexed:
+            index = PlanIndex(self.plan_id, tuple(self.digests), plan.loaded.tasks)
+            self._index = encode_index(index)
 
     async def _complete(self, plan: Plan) -> AsyncIterator[tuple[int, bytes]]:
         """Yield number and content of each chunk but the last one, which is held."""
@@ -102,38 +111,47 @@ class PlanWriter:
     def _is_inline(self, chunk: PlanChunk) -> bool:
         return (
             self.run.store.traits.drafts
+            and not self.indexed
             and len(self.digests) == 1
             and len(self._held) <= _MAX_INLINE_BYTES
             and rows_of(chunk) <= MAX_INLINE_ROWS
         )
 
     async def finish(self) -> None:
-        """Write the chunk that is held, if there is one."""
+        """Write the chunk that is held, if there is one, and the index."""
+        if self._index:
+            await self._write(self.run.layout.plan_index(self.plan_id), self._index)
         if self._held:
             await self._put((len(self.digests) - 1, self._held))
             self._held = b""
 
     async def _put(self, item: tuple[int, bytes]) -> None:
         index, data = item
-        path = self.run.layout.plan(self.plan_id, index)
+        info = await self._write(self.run.layout.plan(self.plan_id, index), data)
+        if index == 0:  # not every job was set up by us, nor on this mount
+            await refuse_renumbering(self.run.store, info)
+        self.version = info.etag if index == 0 else self.version
+
+    async def _write(self, path: str, data: bytes) -> Info:
         store, layout = self.run.store, self.run.layout
         info = await put_drafted(store, layout, path, data, await draft(store, layout, data))
         await make_durable(self.run, path)
-        if index == 0:  # not every job was set up by us, nor on this mount
-            await refuse_renumbering(store, info)
-        self.version = info.etag if index == 0 else self.version
+        return info
 
     @property
     def saved(self) -> Saved:
         """Return what the commit record says of the plan."""
-        return Saved(tuple(self.digests), self.version, self.chunk)
+        indexed = digest(self._index) if self._index else ""
+        return Saved(tuple(self.digests), self.version, self.chunk, indexed)
 
 
-async def drop_plan(run: CommitContext, plan_id: str, chunks: int) -> None:
+async def drop_plan(run: CommitContext, saving: PlanWriter) -> None:
     """Delete a plan that no record names."""
-    for index in range(chunks):
+    paths = [run.layout.plan(saving.plan_id, index) for index in range(len(saving.digests))]
+    paths += [run.layout.plan_index(saving.plan_id)] if saving.indexed else []
+    for path in paths:
         with suppress(StoreError):
-            await remove_file(run.store, run.layout.plan(plan_id, index))
+            await remove_file(run.store, path)
 
 
 def digest(data: bytes) -> str:
@@ -198,7 +216,7 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
     plan = Plan(loaded)
     loaded.tasks.update(record.tasks)
     loaded.vouched = True
-    reader = _PlanReader(run, record, plan)
+    reader = PlanReader(run, record.plan_id, record.outside, plan)
     with run.meter.timed("job_stage_load_manifests", len(record.plan)):
         for index, wanted in enumerate(record.plan):
             await reader.read(index, wanted)
@@ -220,25 +238,34 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
 
 
 @dataclass(slots=True)
-class _PlanReader:
-    """Reads chunks into a plan, and refuses what leads elsewhere."""
+class PlanReader:
+    """Reads chunks into a plan, and refuses what leads elsewhere.
+
+    Attributes:
+        run: the commit under way.
+        plan_id: names the plan.
+        named: the places outside of the destination that the commit changes.
+        plan: takes what the chunks hold.
+        outside: directories outside that were found to be allowed.
+    """
 
     run: CommitContext
-    record: CommitRecord
+    plan_id: str
+    named: Sequence[str]
     plan: Plan
     outside: set[str] = field(default_factory=set)
 
     async def read(self, index: int, wanted: str) -> None:
         """Read one chunk, and take it in."""
         layout = self.run.layout
-        path = layout.plan(self.record.plan_id, index)
+        path = layout.plan(self.plan_id, index)
         url = layout.url(path)
         data = b""
         with suppress(NotFoundError):
             data = await self.run.store.get(path, MAX_CHUNK_BYTES)
         if digest(data) != wanted:
             raise ManifestError(url, "is not the plan that the commit record names")
-        await self.take(decode_chunk(data, url, self.record.plan_id, index), url)
+        await self.take(decode_chunk(data, url, self.plan_id, index), url)
 
     async def take(self, chunk: PlanChunk, url: str) -> None:
         """Take in one chunk; ``url`` names its file in messages."""
@@ -274,7 +301,7 @@ class _PlanReader:
 
     def _refuse_outside(self, path: str, url: str, *, made: bool) -> None:
         """Refuse paths outside the places that the record names."""
-        named = self.record.outside
+        named = self.named
         if not within(path, named) and not (made and any(within(p, [path]) for p in named)):
             raise ManifestError(url, f"{path} is outside the destination")
         if not self.run.options.allow_outside_destination:

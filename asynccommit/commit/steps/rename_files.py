@@ -52,13 +52,15 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
         if plan.units or plan.replaced:
             place = _stager(run, plan)
             plan.held.clear()
-            await _Mover(run, plan, settled, place).move(Chunked(_each(plan, staged=True)))
+            await FileMover(run, plan, settled, place).move(Chunked(_each(plan, staged=True)))
             await swap_in(run, plan)
-            await _Mover(run, plan, settled).move(Chunked(_each(plan, staged=False)))
+            await FileMover(run, plan, settled).move(Chunked(_each(plan, staged=False)))
         elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
             run.meter.step(loaded.files)  # each has come with its directory
+        elif run.slicer is not None and run.identity.epoch == 1 and not settled:
+            await run.slicer.move(plan.carried)
         else:
-            await _Mover(run, plan, settled).move(loaded.spill.entries())
+            await FileMover(run, plan, settled).move(loaded.spill.entries())
     run.meter.statistics.count("committer_files_committed", loaded.files)
     run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
 
@@ -85,7 +87,7 @@ def _stager(run: CommitContext, plan: Plan) -> Place:
     return lambda dest: staged_path(layout, place, dest)
 
 
-class _Mover:
+class FileMover:
     """Renames files of a plan to their destinations or units."""
 
     def __init__(

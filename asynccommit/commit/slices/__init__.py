@@ -1,0 +1,1 @@
+"""Parts of a commit that other processes do."""
