@@ -54,6 +54,8 @@ class Cell:
 
 
 ENDS = next(iter(LINES)), NEWEST
+MACHINES = [Cell("machines", line, ON_MACHINES) for line in ENDS]
+MACHINES += [Cell(start, NEWEST, ON_MACHINES) for start in ("hdfs", "s3")]
 EVENTS = [Cell(f"events-{seed}", ENDS[1 - seed % 2], ON_MACHINES) for seed in SEEDS]
 
 
@@ -78,10 +80,9 @@ def _cells() -> list[Cell]:
     drivers = [cell for start in DRIVER_STARTS for cell in _driver_cells(start)]
     oldest = [Cell(start, ENDS[0], LOCAL) for start in IN_ONE_PROCESS]
     between = [Cell(ON_ALL_LINES, line, LOCAL) for line in LINES if line not in ENDS]
-    machines = [Cell("machines", line, ON_MACHINES) for line in ENDS]
     yarn = [Cell(start, line, YARN) for line in ENDS for start in YARN_STARTS]
     yarn += [Cell(start, NEWEST, YARN) for start in SECURED_STARTS]
-    return newest + drivers + oldest + between + machines + yarn + EVENTS
+    return newest + drivers + oldest + between + MACHINES + yarn + EVENTS
 
 
 CELLS = _cells()

@@ -184,7 +184,7 @@ class Scene:
         )
         end = time.monotonic() + _SLOWEST
         while True:
-            code, output = self.cluster.call(other, *command, self.cluster.url(self.path))
+            code, output = self.cluster.call(other, *command, self.cluster.store.root + self.path)
             if code == 0:
                 return
             if code != 3 or time.monotonic() > end:

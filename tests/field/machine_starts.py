@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from asynccommit.demo.hadoop_jars import cached_jar
+from asynccommit.demo.mini_hdfs import minicluster_jar
+from asynccommit.demo.s3 import client_jars
 from asynccommit.errors import UnsupportedError
 from asynccommit.spark.clients import hadoop_in
 from tests.field import programs
@@ -21,12 +24,12 @@ SEEDS = range(5)
 ON_MACHINES = MASTER
 
 
-def standalone(place: Place) -> str:
+def standalone(store: str, place: Place) -> str:
     """Submit README's example to a standalone cluster whose every process has a machine."""
     for key in ("spark.driver.host", "spark.driver.bindAddress", "spark.jars"):
         del place.settings[key]
     place.write(programs.example() + CHECK + FINISH)
-    done = _run("standalone", place, jars=[str(place.jar)])
+    done = _run("standalone", place, store, jars=[str(place.jar)])
     if done["code"]:
         raise StartError(f"spark-submit ended with {done['code']}:\n{done['output']}")
     output: str = done["output"]
@@ -35,18 +38,24 @@ def standalone(place: Place) -> str:
 
 def events(seed: int, place: Place) -> str:
     """Let one event of each kind happen to writes on such a cluster."""
-    happened = _run("events", place, jars=[], seed=seed)
+    happened = _run("events", place, "adls", jars=[], seed=seed)
     lines = [_line(event) for event in happened]
     if any(event["problems"] for event in happened):
         raise StartError("\n".join(lines))
     return "\n".join(lines)
 
 
-def _run(module: str, place: Place, *, jars: list[str], **more: Any) -> Any:
+def _run(module: str, place: Place, store: str, *, jars: list[str], **more: Any) -> Any:
+    try:
+        client, served = _PARTS[store](place.environment)
+    except UnsupportedError as error:
+        raise MissingError(str(error)) from error
     request = {
         "python": str(place.environment.python),
         "path": place.environment.path,
-        "jars": [*jars, str(_client(place.environment))],
+        "jars": [*jars, *map(str, client)],
+        "store": store,
+        "served": [str(path) for path in served],
         "folder": str(place.folder),
         "timeout": place.timeout,
         **more,
@@ -54,16 +63,19 @@ def _run(module: str, place: Place, *, jars: list[str], **more: Any) -> Any:
     return in_yard(f"tests.field.{module}", request, place.timeout)
 
 
-def _client(environment: Environment) -> Path:
+def _adls(environment: Environment) -> tuple[Sequence[Path], Sequence[Path]]:
     """Return Hadoop's client of ADLS for an environment."""
-    (jars,) = environment.python.parent.parent.glob("lib/python*/site-packages/pyspark/jars")
-    try:
-        version = hadoop_in(jars)
-        return cached_jar(
-            f"org.apache.hadoop:hadoop-azure:{version}", f"hadoop-azure-{version}.jar"
-        )
-    except UnsupportedError as error:
-        raise MissingError(str(error)) from error
+    version = hadoop_in(environment.spark / "jars")
+    name = f"hadoop-azure-{version}.jar"
+    return [cached_jar(f"org.apache.hadoop:hadoop-azure:{version}", name)], []
+
+
+# The client's jars, and those of the servers.
+_PARTS: Mapping[str, Callable[[Environment], tuple[Sequence[Path], Sequence[Path]]]] = {
+    "adls": _adls,
+    "hdfs": lambda _: ([], [minicluster_jar()]),
+    "s3": lambda _: (client_jars(), []),
+}
 
 
 def _line(event: dict[str, Any]) -> str:
@@ -72,8 +84,10 @@ def _line(event: dict[str, Any]) -> str:
     return "\n  ".join([said, *event["problems"]])
 
 
-_SUBMIT = "`spark-submit app.py`, each process and the store on a machine of its own"
+_SUBMIT = "`spark-submit app.py`, with {}"
 MACHINE_STARTS = {
-    "machines": Start(standalone, _SUBMIT),
+    "machines": Start(partial(standalone, "adls"), _SUBMIT.format("the emulator of ADLS")),
+    "hdfs": Start(partial(standalone, "hdfs"), _SUBMIT.format("HDFS")),
+    "s3": Start(partial(standalone, "s3"), _SUBMIT.format("moto's S3")),
     **{f"events-{seed}": Start(partial(events, seed), "", None) for seed in SEEDS},
 }

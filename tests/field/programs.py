@@ -45,7 +45,7 @@ def example() -> str:
 def printed() -> re.Pattern[str]:
     """Return a pattern of the line that README's example prints, on any store."""
     line = re.escape(_readme()[1].text.strip()).replace(r"\.\.\.", ".*")
-    return re.compile(line.replace("file:", "[a-z]+:"))
+    return re.compile(line.replace("file:", "[a-z0-9]+:"))
 
 
 def example_again() -> str:

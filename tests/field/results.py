@@ -86,8 +86,8 @@ def _page(results: Mapping[str, Result]) -> Iterator[str]:
     yield from tables(results)
     yield _MACHINES.format(events=len(EVENTS) * len(KINDS))
     yield from _heading(["Start, on machines of their own", *ENDS])
-    cells = [Cell("machines", line, ON_MACHINES) for line in ENDS]
-    yield _row("machines", cells, results)
+    for start in ("machines", "hdfs", "s3"):
+        yield _row(start, [Cell(start, line, ON_MACHINES) for line in ENDS], results)
     yield ""
     yield from _heading(["Draw", "Spark", "Six events"])
     for cell in EVENTS:
@@ -170,7 +170,9 @@ The master, two workers and the driver of a standalone cluster, and the store, e
 namespace with an address of its own on a bridge, a host name, processes and a file tree. None of
 the addresses exists outside. A worker sees Java, a bare Python and Spark's files, and has nothing
 in common with the driver but the network. The store is this package's emulator of ADLS, which
-tasks reach through Hadoop's client of their Spark line. Rows are read by pyarrow's own client.
+tasks reach through Hadoop's client of their Spark line; a NameNode and a DataNode of HDFS; or moto,
+with S3A's magic committer. Rows are read by other clients than this package's. Events happen to the
+first of these stores.
 
 {events} events strike slow writes there, in each draw one of each kind. After each the
 rows of the table are compared, and after the first four the number of files with the report's:

@@ -17,30 +17,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyarrow.fs import AzureFileSystem, FileSelector, FileType
+from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from asynccommit.demo.adls import client_conf
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
 from tests.conftest import SHORT_LIVED
+from tests.field.machine_stores import LIBRARY, PORT, STORES, is_ready, tree
 from tests.field.machines import Machine, Yard
 from tests.field.place import StartError, TooLongError
 from tests.support.snippets import ROOT
 
 MASTER = "spark://master:7077"
 WORKERS = ("worker-1", "worker-2")
-ACCOUNT, PORT = "account", 10004
-AUTHORITY = f"{ACCOUNT}.dfs.core.windows.net"
 HOME = "/home/user"
 SPARK = "/opt/spark"
 _NAMES = ("store", "master", *WORKERS, "driver", "other", "another")
-_LIBRARY = "/opt/library"
 _READY = 240.0
-STORAGE = {
-    "account_name": ACCOUNT,
-    "account_key": DEVELOPMENT_KEY,
-    "account_host": f"store:{PORT}",
-    "use_ssl": "false",
-}
 
 
 class Cluster:
@@ -49,7 +39,8 @@ class Cluster:
     Args:
         yard: where they stand.
         request: ``python``, the driver's interpreter; ``path``, its PYTHONPATH; ``jars``, files
-            that the driver has below ``/opt/jars``.
+            that the driver has below ``/opt/jars``; ``store`` and ``served``, the kind of the
+            store and what its servers need.
     """
 
     def __init__(self, yard: Yard, request: Mapping[str, Any]) -> None:
@@ -57,6 +48,7 @@ class Cluster:
         self._logs = Path("/run/logs")
         self._logs.mkdir(exist_ok=True)
         self.python = Path(request["python"])
+        self.store = STORES[request["store"]]
         self.machines: dict[str, Machine] = {}
 
     def __getitem__(self, name: str) -> Machine:
@@ -95,21 +87,20 @@ class Cluster:
     def of_driver(self) -> dict[str, Path]:
         """Return what a driver sees: an environment with PySpark and this package."""
         prefix = self.python.parent.parent
-        library = {_LIBRARY + "/asynccommit": ROOT / "asynccommit"} if self._request["path"] else {}
+        library = {LIBRARY + "/asynccommit": ROOT / "asynccommit"} if self._request["path"] else {}
         jars = {f"/opt/jars/{Path(jar).name}": Path(jar) for jar in self._request["jars"]}
         return {**self.of_worker, str(prefix): prefix, **library, **jars}
 
     def variables(self, **more: str) -> dict[str, str]:
         """Return the variables of a driver or a command."""
-        path = {"PYTHONPATH": _LIBRARY} if self._request["path"] else {}
+        path = {"PYTHONPATH": LIBRARY} if self._request["path"] else {}
         python = {f"PYSPARK_{_}PYTHON": str(self.python) for _ in ("", "DRIVER_")}
         options = {"SPARK_SUBMIT_OPTS": SHORT_LIVED}
         return {**_variables(f"{self.python.parent}:"), **path, **python, **options, **more}
 
     def settings(self) -> dict[str, str]:
         """Return the settings of a driver that writes to the store."""
-        conf = {**client_conf(ACCOUNT, DEVELOPMENT_KEY, f"store:{PORT}")}
-        conf["fs.defaultFS"] = self.url("")
+        conf = {**self.store.conf, "fs.defaultFS": self.store.root}
         return {
             "spark.driver.host": "driver",
             # Hadoop's client of ADLS leaves threads that keep a JVM alive.
@@ -131,7 +122,9 @@ class Cluster:
     def call(self, machine: Machine, *command: str, timeout: float = 240) -> tuple[int, str]:
         """Run a command of this package on a machine; return exit code and output."""
         log = self._logs / f"call-{time.monotonic_ns()}.log"
-        storage = [part for key, value in STORAGE.items() for part in ("-s", f"{key}={value}")]
+        storage = [
+            part for key, value in self.store.options.items() for part in ("-s", f"{key}={value}")
+        ]
         line = [str(self.python), "-m", "asynccommit", *command, *storage]
         with log.open("w") as file:
             process = machine.start(line, self.variables(), file)
@@ -142,14 +135,18 @@ class Cluster:
         return self._logs / f"{name}.log"
 
     def _start_store(self) -> None:
-        base, prefix = Path(sys.base_prefix), Path(sys.prefix)
-        tree = {_LIBRARY + "/asynccommit": ROOT / "asynccommit"}
-        tree |= {str(path): path for path in (base, prefix) if not path.is_relative_to("/usr")}
-        machine = self.add("store", tree)
-        command = [sys.executable, "-m", "asynccommit", "emulate", "adls", "--address", "0.0.0.0"]
-        command += ["--account", ACCOUNT, "--key", DEVELOPMENT_KEY, "-f", "data"]
-        machine.start(command, _variables("", PYTHONPATH=_LIBRARY), self.log("store").open("w"))
-        wait_for(lambda: self.stats() is not None, _READY, "the store")
+        machine = self.add("store", {**self.of_worker, **tree(self._request["served"])})
+        self.store.write_settings(machine.root / HOME[1:])
+        log = self.log("store")
+        variables = _variables("", PYTHONPATH=LIBRARY)
+        process = machine.start(self.store.command, variables, log.open("w"), HOME)
+        wait_for(
+            lambda: is_ready(self.files, self.store.base) or process.poll() is not None,
+            _READY,
+            "the store",
+        )
+        if process.poll() is not None:
+            raise StartError(f"the store has ended: {log.read_text('utf-8')[-2000:]}")
 
     def _daemon(
         self, name: str, command: Sequence[str], ready: str, more: Mapping[str, str] | None = None
@@ -165,36 +162,25 @@ class Cluster:
         if process.poll() is not None:
             raise StartError(f"{name} has ended: {log.read_text('utf-8')[-2000:]}")
 
-    def url(self, path: str) -> str:
-        """Return the URL of a path of the store."""
-        return f"abfs://data@{AUTHORITY}{path}"
-
     # --- the store, as it is seen from outside of the cluster ------------------------------------
 
     @cached_property
-    def account(self) -> AzureFileSystem:
-        """Return pyarrow's own client of the store."""
-        authority = f"{self['store'].address}:{PORT}"
-        return AzureFileSystem(
-            account_name=ACCOUNT,
-            account_key=DEVELOPMENT_KEY,
-            blob_storage_authority=authority,
-            dfs_storage_authority=authority,
-            blob_storage_scheme="http",
-            dfs_storage_scheme="http",
-        )
+    def files(self) -> FileSystem:
+        """Return a client of the store that is no part of this package."""
+        return self.store.client(self["store"].address)
 
     def names(self, path: str) -> list[str]:
         """Return the files and, with a slash, the directories below a path, relative to it."""
-        wanted = FileSelector(f"data{path}", allow_not_found=True, recursive=True)
-        found = self.account.get_file_info(wanted)
+        base = f"{self.store.base}{path}"
+        found = self.files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
         paths = [each.path + "/" * (each.type == FileType.Directory) for each in found]
-        return sorted(name.removeprefix(f"data{path}/") for name in paths)
+        return sorted(name.removeprefix(f"{base}/") for name in paths)
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file, and its directory."""
-        self.account.create_dir(f"data{path.rpartition('/')[0]}")
-        with self.account.open_output_stream(f"data{path}") as file:
+        files, place = self.files, f"{self.store.base}{path}"
+        files.create_dir(place.rpartition("/")[0])
+        with files.open_output_stream(place) as file:
             file.write(data)
 
     def fetch(self, path: str, folder: Path) -> None:
@@ -209,22 +195,14 @@ class Cluster:
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with self.account.open_input_stream(f"data{path}/{name}") as file:
+                with self.files.open_input_stream(f"{self.store.base}{path}/{name}") as file:
                     place.write_bytes(file.read())
             except FileNotFoundError:
                 if not name.startswith("_temporary/"):
                     raise
 
-    def stats(self) -> dict[str, Any] | None:
-        """Return what the store has counted, or ``None`` if it does not answer yet."""
-        try:
-            found: dict[str, Any] = self.ask("stats")
-        except OSError:
-            return None
-        return found
-
     def ask(self, what: str, method: str = "GET", given: object = None) -> Any:
-        """Ask the store's control endpoint."""
+        """Ask the emulator's control endpoint."""
         url = f"http://{self['store'].address}:{PORT}/_emulator/{what}"
         data = None if given is None else json.dumps(given).encode()
         with urllib.request.urlopen(urllib.request.Request(url, data, method=method)) as answer:
