@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from asynccommit.errors import UnsupportedError
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import Bridge
-from asynccommit.spark.channel import Channel, JvmFiles
+from asynccommit.spark.channel import GONE, Channel, JvmFiles
 from asynccommit.spark.hadoop_store.opening import open_in_jvm, work_on
 from asynccommit.spark.jars import build_id
 from asynccommit.stores.elsewhere import opener_for
@@ -72,11 +72,13 @@ def main() -> int:
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    os.write(writing, reading.readline(_LONGEST))
-    engine = Bridge(check=check)
-    channel = Channel(reading, writing, engine.apply)
+    channel = Channel(reading, writing, Bridge(check=check).apply)
     work_on(JvmFiles(channel))
-    channel.begin({"build": build_id(), "pid": os.getpid(), "python": sys.version.split()[0]})
+    try:
+        os.write(writing, reading.readline(_LONGEST))
+        channel.begin({"build": build_id(), "pid": os.getpid(), "python": sys.version.split()[0]})
+    except BrokenPipeError:  # the JVM has ended before it has asked for anything
+        return GONE
     channel.wait()
     return 0
 

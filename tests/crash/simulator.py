@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash import (
     chaos,
+    children,
     disks,
     forgers,
     ignored,
@@ -89,6 +90,7 @@ SIMULATIONS: Mapping[str, Simulation] = {
     "servers": Simulation(servers.violations, servers.ACTORS),
     "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS | DOUBLED),
     "links": Simulation(test_link_makers.violations, frozenset({"link"}), asyncio.run),
+    "children": Simulation(children.violations, children.ACTORS, asyncio.run),
     "stragglers": Simulation(open_directories.violations, open_directories.ACTORS, asyncio.run),
 }
 

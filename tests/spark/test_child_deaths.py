@@ -24,7 +24,7 @@ from tests.support.selection import amount
 from tests.support.spark import leftovers
 from tests.support.strikes import counted, strike
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 _FILES = 5
 _ACTORS = ("jvm in a frame", "jvm at a rename", "child at a rename", "jvm at the answer")
