@@ -22,7 +22,8 @@ LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 STANDALONE = "standalone"
 IN_ONE_PROCESS = ("python", "submit", "shell", "builder", "notebook")
 ON_ALL_LINES = "submit"
-ON_NEWEST = ("connect", "refused")
+ON_NEWEST = ("connect", "refused", "java")  # Java's jar differs from Scala's by its compiler
+IN_DRIVER = ("shell",)  # what differs is what the driver reads
 ALL_STARTS = {**STARTS, **DRIVER_STARTS, **MACHINE_STARTS, **YARN_STARTS, **SECURED_STARTS}
 TIMEOUT = 240.0
 TIMEOUT_ON_CLUSTERS = 900.0  # six JVMs start, the servers' among them, on the cores of one machine
@@ -72,11 +73,11 @@ def _driver_cells(start: str) -> list[Cell]:
 def _cells() -> list[Cell]:
     """Return the cells: rows before lines, and lines before masters.
 
-    Executors in processes of their own need all that those in the driver's need, so each start
-    runs with them; the lines between oldest and newest have one start each.
+    Executors in processes of their own need all that those in the driver's need, so nearly each
+    start runs with them; the lines between oldest and newest have one start each.
     """
     newest = [Cell(start, NEWEST, LOCAL) for start in IN_ONE_PROCESS]
-    newest += [Cell(start, NEWEST, CLUSTER) for start in STARTS]
+    newest += [Cell(start, NEWEST, CLUSTER) for start in STARTS if start not in IN_DRIVER]
     drivers = [cell for start in DRIVER_STARTS for cell in _driver_cells(start)]
     oldest = [Cell(start, ENDS[0], LOCAL) for start in IN_ONE_PROCESS]
     between = [Cell(ON_ALL_LINES, line, LOCAL) for line in LINES if line not in ENDS]

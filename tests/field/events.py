@@ -28,6 +28,11 @@ _SLOWEST = 240.0
 _PROGRAM = Path(__file__).with_name("slow_writes.py")
 _MODES = ("errorifexists", "append", "overwrite")
 _FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+_FAKE = {
+    "LD_PRELOAD": str(_FAKETIME),
+    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it a JVM's waits end at once, again and again
+}
 _SETTINGS = {
     "spark.asynccommit.lease": str(LEASE),
     "spark.hadoop.mapreduce.manifest.committer.io.threads": "1",
@@ -271,8 +276,7 @@ def clock_off(scene: Scene) -> list[int]:
     worker = scene.cluster[WORKERS[1]]
     for name in (WORKER, EXECUTOR):
         worker.signal(name, signal.SIGKILL)
-    fake = {"LD_PRELOAD": str(_FAKETIME), "FAKETIME": f"{days:+d}d"}
-    scene.cluster.start_worker(WORKERS[1], **fake, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    scene.cluster.start_worker(WORKERS[1], FAKETIME=f"{days:+d}d", **_FAKE)
     scene.cluster[WORKERS[0]].signal(EXECUTOR, signal.SIGKILL)  # of its successors one comes here
     scene.until(lambda: worker.processes(EXECUTOR), "an executor whose clock is off")
     scene.write()
