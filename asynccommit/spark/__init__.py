@@ -46,6 +46,7 @@ def configure(
     unsupported_scheme: Unsupported = "delegate",
     schemes: Sequence[str] = _SCHEMES,
     stores: Sequence[str] = (),
+    streams: bool = False,
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
     conf: Mapping[str, str | float] | None = None,
@@ -70,6 +71,8 @@ def configure(
             Hadoop 3.5 on) and ``s3a``: a builder that starts Spark gets the Maven packages in the
             version of its Hadoop. Where a JVM runs already, as under spark-submit, a session
             without them is an error that names the flags to start Spark with.
+        streams: commit the batches of ``writeStream`` to parquet, orc, csv, json and text, too.
+            Their log stays Spark's.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
             five seconds in notebooks and logs; ``None`` for the session's setting, which is true
             unless it is set.
@@ -89,6 +92,7 @@ def configure(
     if find_spec("pyspark") is None:
         raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
     from asynccommit.spark import sessions
+    from asynccommit.spark.loading import STREAM_PROTOCOL
 
     if unsupported_scheme not in ("delegate", "refuse"):
         raise OptionError(
@@ -104,6 +108,8 @@ def configure(
         "spark.asynccommit.unsupportedScheme": unsupported_scheme,
         **said,
     }
+    if streams:
+        settings[sessions.STREAM_KEY] = STREAM_PROTOCOL
     if progress is not None:
         settings["spark.asynccommit.progress"] = str(progress).lower()
     if hasattr(target, "getOrCreate"):

@@ -41,6 +41,7 @@ from asynccommit.runtime.loop_thread import Early, submit
 from asynccommit.spark import heartbeat, leftovers
 from asynccommit.spark.hadoop_store.opening import is_child, prepare
 from asynccommit.spark.jars import build_id, other_build
+from asynccommit.spark.stream_batches import BATCHES
 from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.hdfs.options import hadoop_user
 from asynccommit.stores.urls import Address, decode_uri
@@ -254,6 +255,15 @@ async def _clear(request: Mapping[str, Any]) -> None:
         )
 
 
+def stream(request: Mapping[str, Any]) -> None:
+    """Begin, end or abort a batch of Spark's own file sink.
+
+    Raises ``AsyncCommitError``.
+    """
+    _look_ahead(request)
+    BATCHES.answer(request, storage_of(request))
+
+
 def _look_ahead(request: Mapping[str, Any]) -> None:
     """Ask the JVM about its filesystem, if the store works through it."""
     prepare(decode_uri(request["dest"]), storage_of(request))
@@ -404,7 +414,12 @@ class Bridge:
         try:
             what = orjson.loads(request)
             _refuse_other_builds(what.get("build"))
-            kinds = {"check": self._check, "abort": self._abort, "clear": clear}
+            kinds = {
+                "check": self._check,
+                "abort": self._abort,
+                "clear": clear,
+                "stream": stream,
+            }
             if at_once := kinds.get(what.get("what")):
                 at_once(what)
                 return orjson.dumps({"ok": True, "build": build_id()}).decode()

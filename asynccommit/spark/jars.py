@@ -8,6 +8,7 @@ the jars of the Spark lines that it supports (hatch_build.py), a package from a 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
@@ -193,8 +194,32 @@ def _sources(spark: Spark) -> dict[str, str]:
             f"Spark with Scala {spark.scala} is not supported: expected one of {known}"
         )
     digest = build_id().rpartition(" ")[2]
-    said = {"@SEQ@": _SEQ[spark.scala], "@BUILD@": build_id(), "@SERIAL@": f"0x{digest}L"}
+    said = {
+        "@SEQ@": _SEQ[spark.scala],
+        "@SINK@": _sink_package(spark),
+        "@BUILD@": build_id(),
+        "@SERIAL@": f"0x{digest}L",
+    }
     return {name: _with(said, text) for name, text in _texts().items()}
+
+
+def _sink_package(spark: Spark) -> str:
+    """Return the package of Spark's file sink, which Spark 4.1 has moved."""
+    package = "org.apache.spark.sql.execution.streaming"
+    moved = f"{package}.sinks"
+    for entry in spark.class_path.split(os.pathsep):
+        folder, jar = os.path.split(entry)
+        for path in Path(folder).glob("spark-sql_*.jar" if jar == "*" else glob.escape(jar)):
+            if path.name.startswith("spark-sql_"):
+                name = f"{moved}.SinkFileStatus".replace(".", "/")
+                return moved if _has_class(str(path), name) else package
+    return package if spark.version.startswith(("3.", "4.0.")) else moved
+
+
+@cache
+def _has_class(jar: str, name: str) -> bool:
+    with zipfile.ZipFile(jar) as archive:
+        return f"{name}.class" in archive.NameToInfo
 
 
 def _with(said: Mapping[str, str], text: str) -> str:

@@ -15,6 +15,9 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.spark.jars import build_id, fitting_jar, other_build, running_spark
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
+STREAM_PROTOCOL = "org.asynccommit.spark.AsyncCommitStreamProtocol"
+_GUARD = "org.asynccommit.spark.StreamGuard"
+_METHODS = "org.apache.spark.sql.ExperimentalMethods"
 _SIGNATURES = "org.asynccommit.spark.Signatures"
 _SHARED = "org.apache.spark.util.MutableURLClassLoader"
 _NO_JAR = (
@@ -42,6 +45,21 @@ def load_jar(session: Any) -> None:
     names = {each.rpartition("/")[2] for each in context.listJars().mkString("\n").split("\n")}
     if jar.rpartition("/")[2] not in names:
         context.addJar(jar)
+
+
+def guard_streams(session: Any) -> None:
+    """Have each batch of Spark's file sink checked before the sink sees it.
+
+    Args:
+        session: a session whose jar is loaded.
+    """
+    gateway = session.sparkContext._gateway
+    lang, found = gateway.jvm.java.lang, _protocol(session)
+    loader = found.getClassLoader()
+    types, values = gateway.new_array(lang.Class, 1), gateway.new_array(lang.Object, 1)
+    types[0] = lang.Class.forName(_METHODS, False, loader)
+    values[0] = session._jsparkSession.experimental()
+    lang.Class.forName(_GUARD, True, loader).getMethod("install", types).invoke(None, values)
 
 
 def check_loaded(gateway: Any) -> None:

@@ -27,7 +27,13 @@ from asynccommit.spark.clients import (
 )
 from asynccommit.spark.hadoop_store.opening import register_files
 from asynccommit.spark.jars import installed_spark, spark_jars
-from asynccommit.spark.loading import PROTOCOL, is_loadable, load_jar
+from asynccommit.spark.loading import (
+    PROTOCOL,
+    STREAM_PROTOCOL,
+    guard_streams,
+    is_loadable,
+    load_jar,
+)
 
 CALLBACK = "asynccommit.spark.callback"
 PYTHON = "asynccommit.spark.python"
@@ -45,6 +51,7 @@ _HDFS = (  # as in Keys.java
 )
 _STAGING = "fs.s3a.committer.staging.tmp.path"
 CLASS_KEY = "spark.sql.sources.commitProtocolClass"
+STREAM_KEY = "spark.sql.streaming.commitProtocolClass"
 _MARK = "_asynccommit_conf"
 _BEFORE = "_asynccommit_before"
 _UNUSED = (
@@ -184,6 +191,8 @@ def attach(
         session.conf.set(key, value)
     if inherited:  # set now, as Spark checks the class when it makes the first session
         session.sparkContext._jsc.sc().conf().set(CLASS_KEY, PROTOCOL)
+    if conf.get(STREAM_KEY) == STREAM_PROTOCOL:
+        guard_streams(session)
     register(session.sparkContext._gateway)
     _watch_new_sessions(session)
 

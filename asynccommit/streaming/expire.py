@@ -15,6 +15,9 @@ from asynccommit.streaming.entries import FOLDER, SinkFile
 from asynccommit.streaming.listing import LogListing
 from asynccommit.streaming.settings import SinkLogSettings
 
+LISTED = "the log lists it"
+"""Why a file is kept that belongs to the table."""
+
 
 @dataclass(slots=True)
 class Discarded:
@@ -98,7 +101,7 @@ async def discard(
         except UrlError as error:
             done.kept[file.path] = str(error)
             return
-        if reason := "the log lists it" if path in listed else why:
+        if reason := LISTED if path in listed else why:
             done.kept[file.path] = reason
         elif f"{path}/".startswith(log):
             done.kept[file.path] = "it belongs to the log"

@@ -14,6 +14,7 @@ from asynccommit.inspect.cells import safe
 from asynccommit.inspect.terminal import count_of, show_bytes
 from asynccommit.inspect.text import ROWS
 from asynccommit.stores.urls import Address
+from asynccommit.streaming.adopt import Adoption
 from asynccommit.streaming.repair import Change, Repaired
 from asynccommit.streaming.verify import Batch, Finding, Verified
 
@@ -65,6 +66,37 @@ def repair_text(dest: Address, done: Repaired) -> RenderableType:
     if done.changes and done.dry_run:
         parts.append(_AGAIN)
     return Group(*parts)
+
+
+def adoption_text(done: Adoption, *, done_now: bool) -> RenderableType:
+    """Return to whom a log was given as text."""
+    verb = "belongs" if done_now else "would belong"
+    parts = [safe(f"the log of {done.dest} {verb} to query {done.query}", "bold")]
+    if done.before is not None:
+        parts.append(safe(f"  before, it was that of query {done.before}"))
+    if done.checkpoint is not None:
+        made = "start" if done_now else "would make one: start"
+        parts.append(
+            safe(
+                f"  {done.checkpoint}: {made} the query with this checkpointLocation; its first "
+                f"batch is {done.newest + 1}, and it reads from where its sources begin"
+            )
+        )
+    if not done_now:
+        parts.append(_AGAIN)
+    return Group(*parts)
+
+
+def adoption_json(done: Adoption, *, done_now: bool) -> dict[str, Any]:
+    """Return to whom a log was given as JSON values."""
+    return {
+        "destination": str(done.dest),
+        "dry_run": not done_now,
+        "before": done.before,
+        "query": done.query,
+        "newest": done.newest,
+        "checkpoint": None if done.checkpoint is None else str(done.checkpoint),
+    }
 
 
 def sink_json(found: Verified) -> dict[str, Any]:

@@ -99,6 +99,7 @@ CASES: Sequence[tuple[str, Any, Sequence[str]]] = [
     ("sink-log-verify", streamed, ("sink-log", "verify", "T")),
     ("sink-log-repair", streamed, ("sink-log", "repair", "T")),
     ("sink-log-repair", streamed, ("sink-log", "repair", "T", "--yes")),
+    ("sink-log-adopt", streamed, ("sink-log", "adopt", "T", "--query", "Q")),
     ("hive", of_hive, ("hive", "dedup", "T", "--partitions", "1", "--buckets", "2")),
     ("hive", of_hive, ("hive", "dedup", "T", "--partitions", "1", "--yes")),
     ("mapreduce", leave, ("mapreduce", "status", "T")),

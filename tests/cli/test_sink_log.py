@@ -132,3 +132,19 @@ def test_table_without_a_log(command: Command, tmp_path: Path, verb: str) -> Non
     assert command("sink-log", verb, str(tmp_path)) == 5
 
     assert "readers see all of its files" in command.err
+
+
+def test_adopt(command: Command, table: Path, tmp_path: Path) -> None:
+    """The log is given to a query with --yes alone, and one of two ways must be named."""
+    assert command("sink-log", "adopt", str(table)) == 2
+    words = ("sink-log", "adopt", str(table), "--checkpoint", str(tmp_path / "new"))
+    assert command(*words) == 0
+    assert "would belong to query" in command.out
+    assert "nothing was changed" in command.out
+    assert not (tmp_path / "new").exists()
+
+    assert command(*words, "--yes") == 0
+    assert "its first batch is 12" in command.out.replace("\n", " ")
+    assert command("sink-log", "adopt", str(table), "--query", "q", "--yes", "--json") == 0
+    value = json.loads(command.out)
+    assert (value["newest"], value["query"], value["checkpoint"]) == (11, "q", None)

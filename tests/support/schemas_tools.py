@@ -177,6 +177,17 @@ TOOLS: dict[str, tuple[str, Schema]] = {
     "sink-log": ("asynccommit sink-log show", SINK_LOG),
     "sink-log-verify": ("asynccommit sink-log verify", SINK_LOG_VERIFY),
     "sink-log-repair": ("asynccommit sink-log repair", SINK_LOG_REPAIR),
+    "sink-log-adopt": (
+        "asynccommit sink-log adopt",
+        obj(
+            destination=TEXT,
+            dry_run=YES,
+            before=either(TEXT, NULL),
+            query=TEXT,
+            newest=WHOLE,
+            checkpoint=either(TEXT, NULL),
+        ),
+    ),
     "hive": ("asynccommit hive dedup", HIVE),
     "mapreduce": ("asynccommit mapreduce status", MAPREDUCE),
     "simulate": ("asynccommit simulate", SIMULATE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Annotated
 
 import typer
@@ -17,14 +18,18 @@ from asynccommit.cli.arguments import (
 )
 from asynccommit.cli.output import Exit, Output
 from asynccommit.cli.program import Program
+from asynccommit.errors import OptionError
 from asynccommit.inspect.discovery import open_place
 from asynccommit.inspect.errors import NothingThereError
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
+from asynccommit.streaming.adopt import Adopting, Adoption
 from asynccommit.streaming.repair import Repaired, repair
 from asynccommit.streaming.settings import SinkLogSettings
 from asynccommit.streaming.text import (
+    adoption_json,
+    adoption_text,
     findings_json,
     findings_text,
     repair_json,
@@ -36,7 +41,7 @@ from asynccommit.streaming.verify import Verified, verify
 
 app = Program(
     name="sink-log",
-    help="Show, verify or repair the log of a streaming file sink.",
+    help="Show, verify, repair or hand on the log of a streaming file sink.",
     no_args_is_help=True,
 )
 
@@ -48,7 +53,7 @@ Interval = Annotated[
 
 @app.callback()
 def _sink_log() -> None:
-    """Show, verify or repair the log of a streaming file sink."""
+    """Show, verify, repair or hand on the log of a streaming file sink."""
 
 
 @app.command("show")
@@ -115,6 +120,57 @@ def repair_log(
     output.result(repair_json(dest, done), repair_text(dest, done))
     if done.left:
         raise typer.Exit(int(Exit.REFUSED))
+
+
+@app.command("adopt")
+@reporting
+def adopt_log(
+    output: Output,
+    url: Url,
+    query: Annotated[
+        str | None, typer.Option(metavar="ID", help="Id of the query, which has its checkpoint.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Empty directory for the checkpoint of a new query."),
+    ] = None,
+    sources: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of streams that the new query reads.")
+    ] = 1,
+    yes: Yes = False,
+    storage_option: Storage = None,
+) -> None:
+    """Move the log to another query.
+
+    For a query whose checkpoint is lost: the new one begins after the last
+    batch of the log, and reads its sources from where its options say. It may
+    have no state: no aggregation, no join of streams. Shows what it would do
+    unless --yes is given. Stop every query that writes to the table first.
+    """
+    if (query is None) == (checkpoint is None):
+        raise OptionError("give --checkpoint for a new query, or --query for one that has its own")
+    dest, storage = absolute(url), store_options(storage_option)
+    there = None if checkpoint is None else absolute(checkpoint)
+    done = submit(_adopt(dest, storage, query, there, sources, yes=yes))
+    output.result(adoption_json(done, done_now=yes), adoption_text(done, done_now=yes))
+
+
+async def _adopt(
+    dest: Address,
+    storage: StorageOptions,
+    query: str | None,
+    checkpoint: Address | None,
+    sources: int,
+    *,
+    yes: bool,
+) -> Adoption:
+    async with AsyncExitStack() as opened:
+        store = await opened.enter_async_context(open_place(dest, storage))
+        adopting = Adopting(store, dest, this_host(), dry_run=not yes)
+        if checkpoint is None:
+            return await adopting.to_query(query or "")
+        place = await opened.enter_async_context(open_place(checkpoint, storage))
+        return await adopting.with_checkpoint(place, checkpoint, sources)
 
 
 async def _verify(dest: Address, storage: StorageOptions, interval: int) -> Verified:

@@ -2,7 +2,6 @@ package org.asynccommit.spark;
 
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -15,7 +14,6 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage;
 import org.apache.spark.internal.io.FileNameSpec;
 import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.unsafe.Platform;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -35,8 +33,6 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   public static final String BUILD = Keys.BUILD;
 
   private static final Logger LOG = LoggerFactory.getLogger(AsyncCommitProtocol.class);
-
-  private static final Set WARNED = Collections.synchronizedSet(new LinkedHashSet());
 
   private final String jobId;
   private final String path;
@@ -248,32 +244,8 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   }
 
   private void decide(FileSystem fs) throws Exception {
-    if (ours != null) {
-      return;
-    }
-    SQLConf conf = SQLConf.get();
-    boolean supported = fs != null && path != null && Keys.isSupported(conf, fs, new Path(path));
-    if (!supported) {
-      delegate(fs, conf);
-    }
-    ours = Boolean.valueOf(supported);
-  }
-
-  /** Leaves the write to Spark with a warning, or refuses it. */
-  private void delegate(FileSystem fs, SQLConf conf) throws Exception {
-    String scheme = fs == null ? null : fs.getUri().getScheme();
-    String why = null;
-    if (fs != null && path != null && Keys.isNamed(conf, "*")) {
-      why = Filesystems.refusal(fs, new Path(path));
-    }
-    String known = why == null ? "only for " + Keys.schemes(conf) : why;
-    if ("refuse".equals(conf.getConfString(Keys.UNSUPPORTED, "delegate"))) {
-      throw Driver.refusal(
-          "asynccommit: there is no store for " + path + " (" + known + "): set "
-              + Keys.UNSUPPORTED + "=delegate to write it with Spark's own commit protocol");
-    }
-    if (WARNED.add(String.valueOf(scheme))) {
-      LOG.warn("asynccommit has no store for {} ({}): Spark's own commit protocol writes it", path, known);
+    if (ours == null) {
+      ours = Boolean.valueOf(Support.decide(fs, path));
     }
   }
 }

@@ -1,0 +1,138 @@
+"""Begin, end and abort batches of Spark's own file sink.
+
+The tasks write to final places, and Spark adds a batch to its log. What is done here is what Spark
+does not do: the names of a run are announced beforehand, so that a later run finds what it left,
+and the log has one query.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from asynccommit.runtime.host import this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import Store
+from asynccommit.stores.registry import StoreSettings, close_store, open_store
+from asynccommit.stores.urls import Address, decode_uri
+from asynccommit.streaming.batch_names import BatchNames, NamedRun
+from asynccommit.streaming.entries import SinkFile
+from asynccommit.streaming.log import SinkLog, SinkLogSettings
+from asynccommit.streaming.log_owner import LogOwner, claim_log
+
+log = logging.getLogger("asynccommit.spark")
+
+UNNAMED = "unnamed"
+"""The id of a query whose JVM has told none."""
+
+_MAX_BYTES = 4 << 30  # a log of Spark's own may be longer than one of ours
+_REMEMBERED = 100
+
+Storage = Mapping[str, Any]
+
+
+class StreamBatches:
+    """The queries of this process, and what earlier runs of them left."""
+
+    def __init__(self) -> None:
+        self._left: OrderedDict[str, list[NamedRun]] = OrderedDict()
+
+    def answer(self, request: Mapping[str, Any], storage: Storage) -> None:
+        """Do what a request says. Raises ``AsyncCommitError``."""
+        step = request["step"]
+        if step == "check" and _start(request) in self._left:
+            return
+        steps = {
+            "check": self._check,
+            "begin": self._begin,
+            "end": self._end,
+            "abort": self._abort,
+        }
+        submit(steps[step](request, storage))
+
+    async def _check(self, request: Mapping[str, Any], storage: Storage) -> None:
+        async with _opened(request, storage) as (store, dest):
+            await self._enter(store, dest, request)
+
+    async def _begin(self, request: Mapping[str, Any], storage: Storage) -> None:
+        async with _opened(request, storage) as (store, dest):
+            await self._enter(store, dest, request)
+            await BatchNames(store, dest, _MAX_BYTES).announce(_run(request))
+
+    async def _enter(self, store: Store, dest: Address, request: Mapping[str, Any]) -> None:
+        """Claim the log for a query that starts; see what earlier runs left."""
+        known = _start(request)
+        if known in self._left:
+            return
+        await _claim(store, dest, request)
+        self._left[known] = await BatchNames(store, dest, _MAX_BYTES).announced()
+        while len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
+
+    async def _end(self, request: Mapping[str, Any], storage: Storage) -> None:
+        run = _run(request)
+        async with _opened(request, storage) as (store, dest):
+            names = BatchNames(store, dest, _MAX_BYTES)
+            if not request["again"]:
+                await names.withdraw(run)
+            left = self._left.get(_start(request), [])
+            over = [one for one in left if one.batch <= run.batch]
+            if over:
+                done = await names.settle(over)
+                _tell(dest, len(done.deleted), done.kept)
+                self._left[_start(request)] = [one for one in left if one.batch > run.batch]
+
+    async def _abort(self, request: Mapping[str, Any], storage: Storage) -> None:
+        async with _opened(request, storage) as (store, dest):
+            sink = SinkLog(store, dest, SinkLogSettings(max_bytes=_MAX_BYTES))
+            files = [SinkFile(uri, 0, 0) for uri in request["files"]]
+            done = await sink.abort(request["batch"], files, sent=request["sent"])
+            _tell(dest, len(done.deleted), done.kept)
+
+
+def _tell(dest: Address, deleted: int, kept: Mapping[str, str]) -> None:
+    if deleted:
+        log.info("%s files of runs of batches that are over were deleted from %s", deleted, dest)
+    for uri, why in list(kept.items())[:10]:
+        log.warning("%s is in no batch, but was kept: %s", uri, why)
+
+
+@asynccontextmanager
+async def _opened(
+    request: Mapping[str, Any], storage: Storage
+) -> AsyncIterator[tuple[Store, Address]]:
+    dest = decode_uri(request["dest"])
+    store = open_store(dest, StoreSettings(rng=this_host().rng, options=storage))
+    try:
+        yield store, dest
+    finally:
+        await close_store(store)
+
+
+async def _claim(store: Store, dest: Address, request: Mapping[str, Any]) -> None:
+    if request["query"] == UNNAMED:
+        return
+    owner = LogOwner(request["query"], _name(request["description"]))
+    await claim_log(store, dest, owner, request["batch"], this_host())
+
+
+def _name(description: str) -> str:
+    """Return a query's name, which the description of its jobs begins with."""
+    first = description.replace("<br/>", "\n").partition("\n")[0]
+    return "" if first.startswith(("id = ", "runId = ", "batch = ")) else first[:200]
+
+
+def _run(request: Mapping[str, Any]) -> NamedRun:
+    return NamedRun(request["batch"], request["token"], request["query"])
+
+
+def _start(request: Mapping[str, Any]) -> str:
+    """Name one start of a query, and what it writes to."""
+    return f"{request['dest']} {request['query']} {request['run']}"
+
+
+BATCHES = StreamBatches()
+"""The batches of this process."""

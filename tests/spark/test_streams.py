@@ -1,0 +1,174 @@
+"""Spark's own streaming file sink, with batches that are committed by us."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asynccommit.spark import configure
+from asynccommit.spark.sessions import STREAM_KEY
+from asynccommit.streaming.batch_names import NamedRun, named_run, token_of
+from asynccommit.streaming.entries import FOLDER
+from tests.support.sink import listed, log_files
+
+local = pytest.mark.parametrize("spark", ["local"], indirect=True)
+
+
+class Stream:
+    """A query that writes each file of a source as one batch."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self.folder, self.table = spark, folder, folder / "table"
+        (folder / "source").mkdir()
+
+    def put(self, *rows: int) -> None:
+        """Add a file to the source."""
+        number = len(list((self.folder / "source").iterdir()))
+        text = "\n".join(json.dumps({"id": row, "p": row % 2}) for row in rows)
+        (self.folder / "source" / f"{number:05d}.json").write_text(text)
+
+    def run(
+        self, *, checkpoint: str = "checkpoint", form: str = "parquet", does: Any = None
+    ) -> None:
+        """Run the query until the source has no more."""
+        source = self.spark.readStream.schema("id long, p int").option("maxFilesPerTrigger", 1)
+        frame = source.json(str(self.folder / "source"))
+        writer = (does(frame) if does else frame).writeStream.format(form).queryName(checkpoint)
+        writer = writer.option("checkpointLocation", str(self.folder / checkpoint))
+        if form != "text":
+            writer = writer.partitionBy("p")
+        query = writer.trigger(availableNow=True).start(str(self.table))
+        assert query.awaitTermination(120)
+
+    def rows(self) -> list[int]:
+        """Return what a reader sees."""
+        return sorted(row.id for row in self.spark.read.parquet(str(self.table)).collect())
+
+    def parts(self) -> set[str]:
+        """Return the names of all files that are in the table."""
+        return {path.name for path in self.table.rglob("part-*")}
+
+    def logged(self) -> set[str]:
+        """Return the names of all files that the log lists."""
+        return {name for text in log_files(self.table).values() for name in listed(text)}
+
+    def announced(self) -> list[NamedRun]:
+        """Return the runs whose announcement is there."""
+        runs = (named_run(path.name) for path in (self.table / FOLDER).iterdir())
+        return [run for run in runs if run]
+
+
+@pytest.fixture
+def stream(spark: Any, tmp_path: Path) -> Iterator[Stream]:
+    """Yield a query of a session whose streams are ours."""
+    configure(spark, streams=True)
+    yield Stream(spark, tmp_path)
+    spark.conf.unset(STREAM_KEY)
+
+
+@local
+def test_what_a_dead_driver_left(stream: Stream) -> None:
+    """Batches have names of one token each; what a dead run left goes with the next batch, and the
+    log is as Spark writes it."""
+    stream.put(1, 2)
+    stream.put(3, 4)
+    stream.run()
+
+    assert stream.rows() == [1, 2, 3, 4]
+    assert stream.parts() == stream.logged()
+    assert len({token_of(name) for name in stream.parts()}) == 2
+    assert all(
+        re.fullmatch(r"part-\d{5}(-[0-9a-f]+){5}\.c000\.snappy\.parquet", name)
+        for name in stream.parts()
+    )
+    assert stream.announced() == []
+
+    dead = NamedRun(2, "0f3e8a21-9c4d-4b1e", "q")
+    (stream.table / FOLDER / dead.name).touch()
+    for folder in ("p=0", "p=9"):
+        (stream.table / folder).mkdir(exist_ok=True)
+        (stream.table / folder / f"part-00000-{dead.token}-8f00-000000000000.c000").touch()
+    stream.put(5, 6)
+    stream.run()
+
+    assert stream.rows() == [1, 2, 3, 4, 5, 6]
+    assert stream.parts() == stream.logged()
+    assert stream.announced() == []
+
+
+@local
+def test_another_query_is_refused(stream: Stream) -> None:
+    """A query with a new checkpoint is refused before Spark drops its first batch, with the name of
+    the query that the log belongs to."""
+    stream.put(1, 2)
+    stream.run()
+
+    with pytest.raises(Exception, match=r"belongs to query 'checkpoint'.* adopt"):
+        stream.run(checkpoint="another")
+
+    stream.put(3, 4)
+    stream.run()
+    assert stream.rows() == [1, 2, 3, 4]
+
+
+@pytest.mark.full
+@local
+def test_batch_that_fails(stream: Stream) -> None:
+    """A batch whose task fails leaves no file that a reader sees, and none at all after its next
+    run."""
+    stream.put(1, 2)
+    stream.run()
+    stream.put(*range(3, 50))
+
+    with pytest.raises(Exception, match=r"cast|CAST"):
+        stream.run(
+            does=lambda frame: frame.selectExpr(
+                "if(id < 40, id, cast(concat('x', id) as long)) as id", "p"
+            )
+        )
+    assert stream.rows() == [1, 2]
+    stream.run()
+
+    assert stream.rows() == list(range(1, 50))
+    assert stream.parts() == stream.logged()
+    assert stream.announced() == []
+
+
+@pytest.mark.full
+@local
+def test_stock_spark_and_back(stream: Stream) -> None:
+    """Stock Spark goes on with the log, and we after it, through compactions."""
+    for number in range(24):
+        if number % 5 == 0:
+            configure(stream.spark, streams=True)
+        elif number % 5 == 2:
+            stream.spark.conf.unset(STREAM_KEY)
+        stream.put(number)
+        stream.run()
+
+    assert stream.rows() == list(range(24))
+    assert stream.parts() == stream.logged()
+    assert {"9.compact", "19.compact"} <= set(log_files(stream.table))
+
+
+@pytest.mark.full
+@local
+@pytest.mark.parametrize("form", ["orc", "csv", "json", "text"])
+def test_formats(stream: Stream, form: str) -> None:
+    """Each format of the sink has the same names."""
+    stream.put(1, 2)
+    stream.run(
+        form=form,
+        does=(lambda frame: frame.selectExpr("cast(id as string) as value"))
+        if form == "text"
+        else None,
+    )
+
+    assert stream.parts() == stream.logged()
+    assert None not in {token_of(name) for name in stream.parts()}
+    assert stream.spark.read.format(form).load(str(stream.table)).count() == 2
