@@ -33,10 +33,11 @@ from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import AnyMode, Mode, OnUnfinished, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runners.named import runner_named
 from asynccommit.runtime.background import ended
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.policies.stats import Count, Stats
+from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.policies.traffic import traffic_of
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
 from asynccommit.stores.urls import Address, parse_url
@@ -91,8 +92,10 @@ class JobRef:
                 host=host,
                 open_store=open_another,
                 pending=None if self.pending is None else parse_url(os.fspath(self.pending)),
-                counted=_asked(store),
+                counted=next((it.counts for it in store.policies if isinstance(it, Stats)), {}),
                 traffic=partial(traffic_of, store),
+                runner=runner_named(options.runner),
+                storage=settings.options,
             )
             yield open_named(self.committer, opening)
 
@@ -594,7 +597,3 @@ def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSet
         retry_seconds=options.retry_seconds,
         options=storage or {},
     )
-
-
-def _asked(store: Wrapped) -> Mapping[str, Count]:
-    return next((policy.counts for policy in store.policies if isinstance(policy, Stats)), {})

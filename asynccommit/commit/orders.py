@@ -46,6 +46,7 @@ class Order:
         version: of the owner's package, which a worker must have as well.
         storage: options of the store that the caller gave; credentials may be among them.
         options: options of the commit that change how files are moved.
+        parts: number of workers that share the rate of the account.
         commit_id: names the commit; empty before it has begun.
         epoch: the number of the owner that gives the order.
         plan_id: names the plan.
@@ -57,6 +58,7 @@ class Order:
     version: str
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
+    parts: int = 1
     commit_id: str = ""
     epoch: int = 1
     plan_id: str = ""
@@ -100,10 +102,14 @@ class Runner(Protocol):
     Attributes:
         name: of the runner, for messages.
         workers: number of slices that are done at once.
+        least: number of files from which the workers are used.
+        kills: whether a worker has ended for certain once it is lost or its answer is given up.
     """
 
     name: str
     workers: int
+    least: int
+    kills: bool
 
     async def open(self, order: Order) -> None:
         """Start the workers, and have one of them look at the destination.

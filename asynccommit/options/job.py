@@ -218,6 +218,8 @@ class Options:
             move files outside of the destination, as its plan says.
         readers_use_sink_log: add files although readers see only what a streaming sink log lists;
             the caller lists the files there too.
+        runner: processes that rename files of a commit besides this one: ``none``, ``processes``,
+            ``processes:4``, or ``auto`` for processes where that saves time.
         uploads: further options of the committers that complete uploads.
     """
 
@@ -252,10 +254,12 @@ class Options:
     task_cleanup: bool = False
     allow_outside_destination: bool = False
     readers_use_sink_log: bool = False
+    runner: str = "none"
     uploads: UploadOptions = field(default_factory=UploadOptions)
 
     def __post_init__(self) -> None:
         check_fields(self)
+        values.runner("Options.runner", self.runner)
         _check_key(self.job_key)
 
     @property
@@ -397,6 +401,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "on.unfinished": ("on_unfinished", values.one_of(OnUnfinished)),
     OURS + "on.failure": ("on_failure", values.one_of(OnFailure)),
     OURS + "lease": ("lease", values.seconds),
+    OURS + "workers": ("runner", values.runner),
     OURS + "job.key": ("job_key", values.text),
     OURS + "resume.outside": ("allow_outside_destination", values.boolean),
     **SHARED_KEYS,

@@ -21,6 +21,7 @@ OURS = "asynccommit."
 Reader = Callable[[str, str], object]
 
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtpKMGTP]?)[bB]?", re.ASCII)
+_RUNNER = re.compile("auto|none|processes(:([1-9]|[1-5][0-9]|6[0-4]))?", re.ASCII)
 _UNITS = ("", "k", "m", "g", "t", "p")
 
 
@@ -79,6 +80,15 @@ def workers(key: str, value: str) -> int | None:
     """Read a number of workers; a number below one means the default."""
     number = integer(key, value)
     return number if number > 0 else None
+
+
+def runner(key: str, value: str) -> str:
+    """Read the processes that take part in a commit: ``processes:4``."""
+    name = value.strip().lower()
+    if not _RUNNER.fullmatch(name):
+        text = "expected auto, none, processes or processes:N with N from 1 to 64"
+        raise OptionError(f"{key} is {show(value)}: {text}")
+    return name
 
 
 def threads(key: str, value: str) -> int:

@@ -35,6 +35,8 @@ class SimRunner:
     twice: bool = False
     workers: int = 3
     name: str = "sim"
+    least: int = 0
+    kills: bool = False
     processes: list[Process] = field(default_factory=list)
     tasks: list[asyncio.Task[Tally]] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)

@@ -41,23 +41,28 @@ async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[None]:
     why, and this process does it alone. Raises ``OptionError`` if nothing would check their work.
     """
     runner = run.environment.runner
-    if runner is None:
+    if runner is None or plan.loaded.files < runner.least:
         yield
         return
-    if not validates(run) or run.options.validate_sample is not None:
+    checked = validates(run) and run.options.validate_sample is None
+    if not checked and runner.least:  # nobody has asked for workers
+        yield
+        return
+    if not checked:
         raise OptionError(
             "workers move files only if all of them are validated afterwards: leave out "
             "asynccommit.workers, or validate=False and validate_sample"
         )
-    why = why_alone(run, plan)
-    if not why:
-        order = Order(run.layout, __version__, run.environment.storage, _told(run))
-        why = await _opened(runner, order)
-        if not why:
-            run.slicer = Slicing(run, plan, runner, order)
-    if why:
-        run.warn(f"asynccommit.workers={runner.name}: {why}; this process moves all files")
     try:
+        why = why_alone(run, plan)
+        if not why:
+            storage = run.environment.storage
+            order = Order(run.layout, __version__, storage, _told(run), runner.workers)
+            why = await _opened(runner, order)
+        if why:
+            run.warn(f"asynccommit.workers={runner.name}: {why}; this process moves all files")
+        else:
+            run.slicer = Slicing(run, plan, runner, order)
         yield
     finally:
         run.slicer = None
@@ -89,7 +94,7 @@ def _names_files(traits: Traits) -> bool:
 async def _opened(runner: Runner, order: Order) -> str:
     try:
         await runner.open(order)
-    except (AsyncCommitError, OSError) as error:
+    except (AsyncCommitError, OSError, WorkerLostError) as error:
         return str(error)
     return ""
 
@@ -191,4 +196,4 @@ async def _submit(runner: Runner, order: Order, piece: Slice, granting: Granting
         answered = True
         raise
     finally:
-        granting.unsure = granting.unsure or not answered
+        granting.unsure = granting.unsure or not (answered or runner.kills)

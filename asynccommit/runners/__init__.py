@@ -1,0 +1,1 @@
+"""Other processes that do slices of a commit: how each kind is started."""
