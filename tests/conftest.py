@@ -14,15 +14,13 @@ from hypothesis import settings
 
 from asynccommit.runtime.background import wait_for_all
 from tests.support import selection
+from tests.support.class_data import SHORT_LIVED, driver_options
 from tests.support.held import HeldAccount
 
 # How long an example takes is the machine's business.
 settings.register_profile(selection.ALL, deadline=None)
 settings.register_profile(selection.REST, deadline=None)
 settings.register_profile(selection.QUICK, deadline=None, max_examples=30)
-
-# A JVM that lives for seconds spends half of them on code for hours.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(part)
     # With it, no test would see output that a command forgets to flush.
     os.environ.pop("PYTHONUNBUFFERED", None)
-    for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-        os.environ.setdefault(variable, SHORT_LIVED)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", driver_options())
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVED)
     _hear_interrupts()
 
 

@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.conftest import SHORT_LIVED
 from tests.field import programs
 from tests.field.belongings import LOADS
 from tests.field.environments import Environment
+from tests.support.class_data import SHORT_LIVED
 from tests.support.spark import LOOPBACK
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from pyarrow import parquet
 
-from tests.conftest import SHORT_LIVED
 from tests.field.place import MissingError, Place, StartError, options_of
 from tests.field.starts import Start
 from tests.field.yarn_starts import in_container, on_yarn, submit
 from tests.support import mini_kdc, mini_yarn
+from tests.support.class_data import SHORT_LIVED
 from tests.support.mini_kdc import OTHER, USER, SecuredHdfs, start_secured_yarn
 from tests.support.mini_yarn import MiniYarn
 

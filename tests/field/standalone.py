@@ -19,10 +19,10 @@ from typing import Any
 
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from tests.conftest import SHORT_LIVED
 from tests.field.machine_stores import LIBRARY, PORT, STORES, is_ready, tree
 from tests.field.machines import Machine, Yard
 from tests.field.place import StartError, TooLongError
+from tests.support.class_data import SHORT_LIVED
 from tests.support.snippets import ROOT
 
 MASTER = "spark://master:7077"

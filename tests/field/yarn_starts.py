@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import SHORT_LIVED
 from tests.field import programs
 from tests.field.environments import packed_environment
 from tests.field.place import MissingError, Place, StartError
 from tests.field.programs import CHECK, FINISH
 from tests.field.starts import Start
 from tests.support import mini_yarn
+from tests.support.class_data import SHORT_LIVED
 from tests.support.mini_yarn import MiniYarn, start_mini_yarn
 
 YARN = "yarn"

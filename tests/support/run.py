@@ -3,8 +3,9 @@
 Tests with Spark share one session in one process, in the order of their folders; those that start
 programs of their own are another. Those with a JVM of their own, to which Hadoop's classes belong,
 are a third: once there is a session, PySpark reads the exceptions of every other JVM as its own.
-The others have a process for each core, so that none is idle while a JVM waits. What the first
-print is shown when the others have ended.
+The others have a process for each core, so that none is idle while a JVM waits; they begin first,
+beside the archive of classes that Spark's drivers use. What the groups with a JVM print is shown
+when the others have ended.
 
 Usage: python -m tests.support.run PART [PYTEST_ARGUMENT ...]
 """
@@ -19,6 +20,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import IO
+
+from tests.support.class_data import make_archive
 
 JVM = "jvm or spark or cluster"
 JVM_GROUPS = {
@@ -37,12 +40,14 @@ def main(part: str, arguments: Sequence[str]) -> int:
     started = time.monotonic()
     with ExitStack() as stack:
         groups = {name: stack.enter_context(tempfile.TemporaryFile()) for name in JVM_GROUPS}
+        others = _start([part, "-m", f"not ({JVM})", *spread, *arguments], None)
+        stack.callback(others.terminate)
+        make_archive()
         jvms = {
             name: _start([part, "-m", JVM, *JVM_GROUPS[name], *arguments], output)
             for name, output in groups.items()
         }
-        others = _start([part, "-m", f"not ({JVM})", *spread, *arguments], None)
-        for process in (*jvms.values(), others):
+        for process in jvms.values():
             stack.callback(process.terminate)
         results = [("without a JVM", *_ended(others, started))]
         _say("== waiting for the tests with a JVM")

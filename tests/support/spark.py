@@ -25,6 +25,7 @@ from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.local.store import LocalStore
+from tests.support.class_data import driver_options
 
 LOOPBACK = "127.0.0.1"
 WORKERS = ("127.0.0.2", "127.0.0.3")
@@ -102,7 +103,8 @@ def _daemon(
     command = [os.path.join(home or _find_spark_home(), "bin", "spark-class")]
     command += [f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
     environment = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host}
-    environment |= {"SPARK_DAEMON_MEMORY": "256m"}
+    # Executors have their worker's environment.
+    environment |= {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": driver_options()}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
