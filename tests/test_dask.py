@@ -250,7 +250,6 @@ def _armed(tmp_path: Path, partitions: int, moving: bool = False) -> Any:
 
 @pytest.mark.timeout(300)
 @pytest.mark.more
-@pytest.mark.turn(0, 3)
 def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     """Each partition kills the worker that writes it; the rerun's files alone are committed."""
     report = to_parquet(

@@ -101,7 +101,7 @@ def test_invalid_arguments_are_refused(
         Sink(tmp_path / "out", **arguments)
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 def test_a_write_task_is_a_task(tmp_path: Path, cluster: Any) -> None:
     """All blocks are one commit, in directories named as Spark names them."""
     sink = Sink(tmp_path / "out", partition_cols="k")

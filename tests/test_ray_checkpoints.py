@@ -100,7 +100,7 @@ def _failed(url: Any, root: Path, **given: Any) -> None:
         _write(url, root, wanted=BLOCKS - 1, **given)
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 def test_a_rerun_writes_what_is_left(tmp_path: Path, cluster: Any) -> None:
     """Nothing is visible after an error; the next run skips the rows whose tasks it commits."""
     _failed(tmp_path / "out", tmp_path)

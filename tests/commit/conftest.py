@@ -16,11 +16,11 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of a site have one of the two in the quick selection, the other on other days."""
+    """Let tests of a site have one of the two in the quick selection, the other in the rest."""
     for item in items:
         if HERE not in item.path.parents or not hasattr(item, "callspec"):
             continue
-        chosen = any(item.get_closest_marker(name) for name in ("full", "rotate", "sample", "turn"))
+        chosen = any(item.get_closest_marker(name) for name in ("full", "rotate", "sample"))
         if "site" in item.callspec.params and not chosen:
             item.add_marker(pytest.mark.rotate("site"))
 

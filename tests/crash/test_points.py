@@ -254,7 +254,7 @@ async def end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 def test_a_second_crash_at_every_write(first: str) -> None:

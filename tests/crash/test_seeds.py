@@ -105,7 +105,7 @@ def test_seeds_that_found_something(seed: int, kind: str) -> None:
     assert run_virtual(violations(seed, kind)) == []
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 def test_a_seed_is_the_same_everywhere() -> None:
     """Processes with other hash seeds send the same requests, at the same times, and end alike."""
     told = []

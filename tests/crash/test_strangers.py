@@ -28,7 +28,7 @@ def test_what_strangers_write_is_not_lost(first: int) -> None:
 
 @pytest.mark.every(3)
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
@@ -41,7 +41,6 @@ def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
 
 @pytest.mark.every(3)
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_an_id_that_is_used_again_while_a_driver_sleeps(first: int) -> None:

@@ -101,7 +101,6 @@ def late_renames(kind: str) -> Check:
     return lambda: run_virtual(run())
 
 
-@pytest.mark.turn(0, 2)
 def test_a_rollback_that_leaves_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rename that names the other version comes late, if the rollback leaves that where it is."""
 

@@ -253,7 +253,7 @@ def some(scenario: Scenario, kind: str, count: int) -> list[str]:
 
 @pytest.mark.every(3)
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_meetings(kind: str) -> None:

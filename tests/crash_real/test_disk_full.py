@@ -61,7 +61,6 @@ def finish(place: LocalPlace, ending: str, written: dict[int, dict[str, bytes]])
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 3)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_disk_full_in_mid_commit(tmp_path: Path, disk: Path, ending: str) -> None:
     """The commit says that the disk is full and how to go on, and with room again it does."""
@@ -80,7 +79,7 @@ def test_disk_full_in_mid_commit(tmp_path: Path, disk: Path, ending: str) -> Non
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(2, 3)
+@pytest.mark.full
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_disk_full_and_the_driver_lives(tmp_path: Path, disk: Path, ending: str) -> None:
     """A driver that goes on to live after its commit has failed keeps nobody from finishing it."""
@@ -100,7 +99,7 @@ def test_disk_full_and_the_driver_lives(tmp_path: Path, disk: Path, ending: str)
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_quota_used_up_in_mid_commit(tmp_path: Path, ending: str) -> None:
     """The same when only this process may write no more."""

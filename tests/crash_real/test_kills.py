@@ -38,14 +38,13 @@ def kill_all(harness: Harness, kills: int = KILLS) -> None:
 
 
 @pytest.mark.every(3, 2)
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 def test_kills_on_a_local_disk(tmp_path: Path) -> None:
     """The table is as after an undisturbed commit, or as before the job, at whichever moment."""
     kill_all(Harness(LocalPlace(tmp_path), random.Random(SEED)))
 
 
 @pytest.mark.every(3, 1)
-@pytest.mark.turn(0, 3)
 def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
     with running_emulator() as emulator:
@@ -64,7 +63,7 @@ def test_kills_on_onelake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.every(3, 0)
 @pytest.mark.sample(1)
-@pytest.mark.turn(2, 3)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["flat", "hns"])
 def test_kills_on_a_bucket(kind: str) -> None:
     """The same on the emulator of Google Cloud Storage, half as often in each kind of bucket."""

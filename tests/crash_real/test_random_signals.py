@@ -57,7 +57,7 @@ def happen(kind: str, seed: int, folder: Path) -> Counter[str]:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_signals_at_random(kind: str, tmp_path: Path) -> None:
     """The table is as if the jobs that say so were committed one by one; nothing else is left."""

@@ -68,7 +68,6 @@ def test_restart_in_mid_commit(service: Service) -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_service_gone_for_long(service: Service, ending: str) -> None:
     """A commit that cannot say that it lives stops; it is resumed or undone afterwards."""

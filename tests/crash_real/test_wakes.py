@@ -116,7 +116,7 @@ def undo(place: LocalPlace) -> None:
 
 @pytest.mark.every(2)
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_driver_wakes_in_the_next_run_of_its_id(tmp_path: Path, kind: str) -> None:
     """What the next run has written and not committed stays unseen, and is whole when it is."""

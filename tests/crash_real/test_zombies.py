@@ -85,7 +85,6 @@ def test_a_takeover(place: Place, mode: Mode, ending: str) -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
 def test_a_lease_that_is_over(place: Place) -> None:
     """A process that sleeps longer than its lease has lost its commit, without any force."""
     written = prepare(place, tasks=8, files=25)

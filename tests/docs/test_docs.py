@@ -78,8 +78,7 @@ def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.every(2)
-@pytest.mark.turn(0, 3)
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)

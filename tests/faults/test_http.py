@@ -29,7 +29,6 @@ SIZE = Size(tasks=20, files=500)
 SEEDS = range(int(os.environ.get("ASYNCCOMMIT_SEEDS", "2")))
 
 
-@pytest.mark.turn(0, 3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)

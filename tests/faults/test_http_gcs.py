@@ -19,7 +19,7 @@ SIZE = Size(tasks=20, files=500)
 SEEDS = range(int(os.environ.get("ASYNCCOMMIT_SEEDS", "2")))
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)

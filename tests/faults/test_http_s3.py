@@ -145,7 +145,7 @@ async def test_every_upload_ends_once(moto_url: str, seed: int) -> None:
         assert proxy.weather.struck["cut complete_upload"] > 0
 
 
-@pytest.mark.turn(2, 3)
+@pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", SEEDS)

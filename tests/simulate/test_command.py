@@ -41,7 +41,7 @@ _OF_THE_MACHINE = {"memory", "real_seconds", "simulated"}
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "store, said",
     [("gcs", "gcs, 30 ms a response, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],
@@ -73,7 +73,6 @@ def test_a_namenode_has_a_lock_and_no_ramp(capsys: pytest.CaptureFixture[str]) -
     assert "hdfs, 2 ms a response, 5,000 changes/s, 64 in flight" in out
 
 
-@pytest.mark.turn(0, 2)
 def test_a_large_job_is_extrapolated(capsys: pytest.CaptureFixture[str]) -> None:
     """A job beyond the bound says so, in the text and to programs."""
     large = ["simulate", "--files", "10_000_000", "--tasks", "50_000", "--exact", "3_000", "-q"]

@@ -72,7 +72,6 @@ def test_up_to_the_bound_it_is_exact() -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
 @pytest.mark.parametrize("climate", [Climate(), LOSSY], ids=["fair", "lossy"])
 def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
     """Told from small commits it takes what it takes when it is run, but for a few percent."""
@@ -97,7 +96,7 @@ GROWING = Setup(files=12_000, tasks=60, partitions=10, store="gcs", share=60 / 1
 """Twice the files that a bucket of 100 writes a second takes until its rate has doubled."""
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 def test_a_ramp_makes_time_grow_slower_than_files() -> None:
     """Told from small commits, a commit takes what it takes while the rate grows as documented."""
     climate = Climate((), Latency(first=0.02), RequestLimit(100, 10))
@@ -111,7 +110,6 @@ def test_a_ramp_makes_time_grow_slower_than_files() -> None:
     assert forecast.figures.refused < 100
 
 
-@pytest.mark.turn(0, 2)
 def test_a_ramp_is_held_against_a_store_without() -> None:
     """The same commit is simulated where any rate is taken at once."""
     climate = Climate((), Latency(first=0.02), RequestLimit(200, 20))

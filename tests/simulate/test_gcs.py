@@ -66,7 +66,7 @@ def test_the_destination_holds_the_job_and_nothing_else(store: str) -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(2, 3)
+@pytest.mark.full
 @pytest.mark.parametrize("store, most", [("gcs", 1_000), ("gcs-hns", 8_000)])
 def test_a_cold_bucket_sets_the_pace(store: str, most: float) -> None:
     """Renames go as fast as a bucket takes writes that nobody asked for much yet."""
@@ -76,7 +76,6 @@ def test_a_cold_bucket_sets_the_pace(store: str, most: float) -> None:
     assert 0.9 * 4_000 / most < took < 1.1 * 4_000 / most + 2
 
 
-@pytest.mark.turn(0, 3)
 def test_a_warm_bucket_takes_more() -> None:
     """``limit`` is what the bucket takes now, and the store is told the same."""
     cold, warm, free = (_rename_at(SMALL, rate) for rate in (100, 400, None))
@@ -88,7 +87,7 @@ def test_a_warm_bucket_takes_more() -> None:
     assert cold.refused < 20
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 def test_the_rate_grows_by_and_by() -> None:
     """The more a bucket is asked for, the more it takes, and the store goes with it."""
     setup = Setup(files=2_000, tasks=4, partitions=4, store="gcs", share=10 / 1_200)

@@ -200,7 +200,6 @@ def _committer(world: World) -> ManifestCommitter:
     return world.committer(world.wrapped())
 
 
-@pytest.mark.turn(0, 2)
 def test_a_large_job_is_extrapolated() -> None:
     """Time is proportional to files, so a job told from smaller ones takes what it takes."""
     setup = replace(SMALL, files=12_000, tasks=60, partitions=10)

@@ -22,7 +22,7 @@ from asynccommit.testing.models.fault_rules import Fault
 from tests.support.abfs import conf_of, why_not
 from tests.support.spark import run_script
 
-pytestmark = [pytest.mark.spark, pytest.mark.turn(0, 3)]
+pytestmark = pytest.mark.spark
 
 FILESYSTEM = "tables"
 FOLDER = "ta ble%20"

@@ -176,7 +176,7 @@ def attack(scratch: Path, start: str, mine: str) -> tuple[list[str], list[int]]:
     return answers, committed
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @pytest.mark.spark
 def test_another_user_is_not_even_heard(tmp_path: Path) -> None:
     """The callback server that is started here has the JVM authenticate, and nobody else can.
@@ -246,7 +246,6 @@ def test_a_stranger_in_pythons_place_gets_no_request(tmp_path: Path) -> None:
     assert count == "1"
 
 
-@pytest.mark.turn(1, 2)
 @pytest.mark.spark
 def test_the_key_is_nowhere_to_be_read(tmp_path: Path) -> None:
     """Neither logs, at any level, nor what Spark shows of a session's properties hold it."""

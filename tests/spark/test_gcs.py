@@ -24,7 +24,7 @@ from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.support.gcs_hadoop import Bucket, conf_of, etag_of, why_not
 from tests.support.spark import run_script
 
-pytestmark = [pytest.mark.every(3, 1), pytest.mark.spark, pytest.mark.turn(1, 3)]
+pytestmark = [pytest.mark.every(3, 1), pytest.mark.spark, pytest.mark.full]
 
 BUCKETS = {"flat-tables": BucketOptions(), "hns-tables": BucketOptions(hns=True)}
 FOLDER = "ta ble%20é 😀"

@@ -24,7 +24,7 @@ INSERT = "insert into h select id from range(5)"
 """
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 def test_a_report_says_that_hive_moves_on(tmp_path: Path) -> None:
     """The directory of the report is gone by the time that it is read, and the report says so."""
     done = run_script(

@@ -29,16 +29,13 @@ __all__ = ["moto_url"]
 pytestmark = [
     pytest.mark.every(3, 2),
     pytest.mark.spark,
-    pytest.mark.turn(2, 3),
+    pytest.mark.full,
     pytest.mark.timeout(300),
 ]
 
 COMMITTERS = {"": "magic", "directory": "directory", "partitioned": "partitioned"}
 """What a session says -> whose tasks those are; without a word it is the magic one."""
-EACH = [
-    pytest.param(name, marks=pytest.mark.turn(2 + 3 * number, 9))
-    for number, name in enumerate(COMMITTERS.values())
-]
+EACH = [*COMMITTERS.values()]
 
 FOLDER = "ta ble%20é"
 WHOLE = list(range(20))

@@ -1,17 +1,16 @@
 """Select the part of the tests to run: a quick one that proves each behaviour, the rest, or all.
 
-The rest is what the quick selection leaves out. Of long products of parameters, and of long tests,
-which have the marker ``every(days)``, it has those that are due: each case on one of so many days,
-or with ``every(days, number)``, where tests share a program, all of them on that one. All has
-every one.
+The quick selection is the same every day, so that a test which passed yesterday fails today only
+because of a change. The rest is what the quick selection leaves out. Of long products of
+parameters, and of long tests, which have the marker ``every(days)``, it has those that are due:
+each case on one of so many days, or with ``every(days, number)``, where tests share a program, all
+of them on that one. All has every one.
 
 A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
 the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
-each case of the other parameters, or with ``rotate("act", keep=n)`` so many: others each day. Of
-long tests that resemble one another, those
-with ``turn(0, 3)``, ``turn(1, 3)`` and ``turn(2, 3)`` are in it every third day. A loop asks
+each case of the other parameters, or with ``rotate("act", keep=n)`` so many. A loop asks
 ``amount``, and the marker ``more`` runs its test in the rest again, with the full amount. A run
-says its day, and ``ASYNCCOMMIT_TEST_DAY`` repeats it.
+says the day of its rest, and ``ASYNCCOMMIT_TEST_DAY`` repeats it.
 """
 
 from __future__ import annotations
@@ -29,8 +28,12 @@ _PART, _DAY = "ASYNCCOMMIT_TEST_PART", "ASYNCCOMMIT_TEST_DAY"
 
 
 def day() -> int:
-    """Return the number that draws the samples: that of today, unless the environment says it."""
-    return int(os.environ.setdefault(_DAY, str(datetime.now(UTC).toordinal())))
+    """Return the number that draws samples: today's in the rest, or that of the environment.
+
+    The quick selection draws the same ones every day.
+    """
+    today = int(os.environ.setdefault(_DAY, str(datetime.now(UTC).toordinal())))
+    return 0 if os.environ.get(_PART) == QUICK else today
 
 
 def amount(variable: str, *, quick: int, full: int) -> int:
@@ -59,12 +62,12 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
     found: set[pytest.Item] = set()
     groups: defaultdict[tuple[str, object], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not item.get_closest_marker("full") and _has_its_turn(item):
+        if not item.get_closest_marker("full"):
             groups[item.nodeid.partition("[")[0], _drawn_from(item)].append(item)
     numbers: Counter[str] = Counter()
     for (function, _), group in groups.items():
         count = min(_count(group[0]), len(group))
-        found.update(random.Random(f"{day()} {function} {numbers[function]}").sample(group, count))
+        found.update(random.Random(f"{function} {numbers[function]}").sample(group, count))
         numbers[function] += 1
     return found
 
@@ -90,11 +93,6 @@ def _count(item: pytest.Item) -> int:
         return int(sample.args[0])
     rotate = item.get_closest_marker("rotate")
     return int(rotate.kwargs.get("keep", 1)) if rotate else 1
-
-
-def _has_its_turn(item: pytest.Item) -> bool:
-    turn = item.get_closest_marker("turn")
-    return turn is None or day() % turn.args[1] == turn.args[0]
 
 
 def _drawn_from(item: pytest.Item) -> object:

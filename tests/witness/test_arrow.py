@@ -80,7 +80,7 @@ def is_there() -> bool:
     return hasattr(pyarrow.fs, "AzureFileSystem")
 
 
-@pytest.mark.turn(1, 3)
+@pytest.mark.full
 @pytest.mark.skipif(not is_there(), reason="needs a pyarrow with AzureFileSystem")
 def test_files_and_directories(adls_emulator_thread: EmulatorThread) -> None:
     """It makes, writes, reads, lists, copies, deletes, moves over a file and an empty directory."""

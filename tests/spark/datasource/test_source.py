@@ -103,7 +103,7 @@ def test_same_rows_and_schema_as_sparks_own(source: Any, table: Path) -> None:
     assert settles(table)
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @LOCAL
 def test_partitions_have_sparks_names(source: Any, table: Path) -> None:
     """Directories are those that Spark makes of the same values, missing and awkward ones too."""
@@ -144,7 +144,6 @@ def test_overwrite_and_partitions(source: Any, table: Path) -> None:
     assert ids(source, table) == [*range(100, 105)]
 
 
-@pytest.mark.turn(1, 2)
 @LOCAL
 def test_orc(source: Any, table: Path) -> None:
     """ORC files are read by Spark with equal rows."""
@@ -159,7 +158,6 @@ def test_orc(source: Any, table: Path) -> None:
     assert all(name.endswith(".zstd.orc") for name in visible(table))
 
 
-@pytest.mark.turn(0, 2)
 @LOCAL
 def test_no_rows(source: Any, table: Path) -> None:
     """A frame without rows leaves a table that has its columns."""
@@ -191,7 +189,7 @@ def test_what_is_refused_before_any_task(source: Any, table: Path) -> None:
     assert not table.exists()
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @LOCAL
 def test_messages_are_small(source: Any, table: Path) -> None:
     """What a task tells does not grow with its files, nor depend on the size of Arrow's batches.
@@ -257,7 +255,6 @@ def test_task_that_fails_and_runs_again(source: Any, table: Path) -> None:
     assert len(list(table.parent.glob("began-*"))) == 6
 
 
-@pytest.mark.turn(0, 2)
 @LOCAL
 def test_abort_while_tasks_run(source: Any, table: Path) -> None:
     """A failed job leaves nothing, though tasks of it go on after its abort.
@@ -298,7 +295,6 @@ def test_abort_while_tasks_run(source: Any, table: Path) -> None:
     assert not table.exists() or visible(table) == []
 
 
-@pytest.mark.turn(1, 2)
 @LOCAL
 def test_commit_that_dies_half_way(source: Any, table: Path) -> None:
     """Abort after half a commit deletes nothing; another write is refused, and resume finishes it.
@@ -425,7 +421,7 @@ def test_stream(source: Any, table: Path) -> None:
     assert not (table / "_SUCCESS").exists()
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @LOCAL
 def test_stream_whose_commit_fails(source: Any, table: Path) -> None:
     """A batch whose commit fails is not seen, and the query goes on with it when started again.
@@ -455,7 +451,7 @@ def test_stream_whose_commit_fails(source: Any, table: Path) -> None:
     assert len(visible(table)) == 2
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.full
 @LOCAL
 def test_stream_that_dies_before_its_batch_is_listed(source: Any, table: Path) -> None:
     """What a run has published that the log does not list is gone when the log has the batch.
@@ -487,7 +483,6 @@ def test_stream_that_dies_before_its_batch_is_listed(source: Any, table: Path) -
     assert settles(table)
 
 
-@pytest.mark.turn(1, 2)
 @LOCAL
 def test_stream_leaves_the_end_to_the_next_run(source: Any, table: Path) -> None:
     """What a run that was killed left of its job is removed by the next one of the query."""
@@ -514,7 +509,7 @@ def test_stream_leaves_the_end_to_the_next_run(source: Any, table: Path) -> None
     assert settles(table)
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @LOCAL
 def test_stream_with_another_checkpoint(source: Any, table: Path) -> None:
     """A query with a new checkpoint is refused, where Spark's sink would lose its rows."""
@@ -530,7 +525,6 @@ def test_stream_with_another_checkpoint(source: Any, table: Path) -> None:
     assert len(visible(table)) == 1
 
 
-@pytest.mark.turn(0, 2)
 @LOCAL
 def test_stock_sink_goes_on(source: Any, table: Path) -> None:
     """Spark's own file sink continues the table with the same checkpoint, and we continue it."""

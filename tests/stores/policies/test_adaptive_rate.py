@@ -41,7 +41,7 @@ def test_the_limit_is_reached_and_not_exceeded(limit: int, seconds: int) -> None
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_clients_share_the_limit(seed: int) -> None:
     """Two processes on one account get half each, within a tenth of it."""
@@ -53,7 +53,6 @@ def test_two_clients_share_the_limit(seed: int) -> None:
     assert share(server.taken, 5, 25) > 0.98 * 2000
 
 
-@pytest.mark.turn(0, 2)
 def test_a_late_comer_gets_its_share() -> None:
     """A client that begins while another has the whole limit comes near to half of it."""
     server = Server(2000)
@@ -81,7 +80,7 @@ def test_a_limit_that_drops_is_settled_in_three_seconds() -> None:
     assert server.refusals(9, 14) < 0.01
 
 
-@pytest.mark.turn(1, 4)
+@pytest.mark.full
 def test_a_limit_that_rises_is_settled_in_a_minute() -> None:
     """From 400 to 2,000 a second: after a minute the new limit is used."""
     server = Server(400)
@@ -95,7 +94,6 @@ def test_a_limit_that_rises_is_settled_in_a_minute() -> None:
     assert server.refusals(65, 70) < 0.01
 
 
-@pytest.mark.turn(0, 2)
 def test_refusals_without_a_reason_do_not_stop_everything() -> None:
     """One in a hundred is refused at any rate: most of the limit is used all the same."""
     server = Server(2000, noise=0.01)

@@ -258,7 +258,7 @@ async def press(
 RAMP = Ramp(1000, 200, 30)
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.full
 def test_a_bucket_is_used_as_it_grows() -> None:
     """Over two doublings 98% of what is allowed are used, and hardly anything is refused."""
     bucket = Bucket(RAMP)
@@ -276,7 +276,6 @@ def test_without_the_rule_a_bucket_refuses() -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.turn(0, 2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_two_processes_share_a_bucket_as_it_grows(seed: int) -> None:
     """Together they use 95% of what is allowed; each has half of it, within a fifth."""
