@@ -3,9 +3,9 @@
 Tests with Spark share one session in one process, in the order of their folders; those that start
 programs of their own are another. Those with a JVM of their own, to which Hadoop's classes belong,
 are a third: once there is a session, PySpark reads the exceptions of every other JVM as its own.
-The others have a process for each core, so that none is idle while a JVM waits; they begin first,
-beside the archive of classes that Spark's drivers use. What the groups with a JVM print is shown
-when the others have ended.
+The others have three processes for two cores, so that none is idle while a test waits; they begin
+first, beside the archive of classes that Spark's drivers use. What the groups with a JVM print is
+shown when the others have ended.
 
 Usage: python -m tests.support.run PART [PYTEST_ARGUMENT ...]
 """
@@ -36,7 +36,10 @@ NO_TESTS = 5  # pytest's exit code
 
 def main(part: str, arguments: Sequence[str]) -> int:
     """Run all groups, say how long each took, and return the exit code."""
-    spread = ["-n", str(min(MAX_WORKERS, os.cpu_count() or 1)), "--dist", "loadfile"]
+    # Tests wait for more than half of their time, for a timer or a program that they have started.
+    cores = os.cpu_count() or 1
+    workers = min(MAX_WORKERS, cores + cores // 2)
+    spread = ["-n", str(workers), "--dist", "loadfile"]
     started = time.monotonic()
     with ExitStack() as stack:
         groups = {name: stack.enter_context(tempfile.TemporaryFile()) for name in JVM_GROUPS}
