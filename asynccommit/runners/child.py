@@ -68,10 +68,10 @@ class _Serving:
 
 
 def _opened(order: Order, host: Host) -> Wrapped:
-    rate = order.options.get("rate")
     settings = StoreSettings(
         rng=host.rng,
-        rate=None if rate is None else float(str(rate)) / order.parts,
+        rate=order.options.get("rate"),
+        parts=order.parts,
         attempts=order.options.get("attempts"),
         retry_seconds=float(str(order.options["retry_seconds"])),
         options=dict(order.storage),

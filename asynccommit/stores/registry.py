@@ -80,6 +80,7 @@ class StoreSettings:
         attempts: maximum number of attempts of a request, not counting responses that ask to slow
             down; ``None`` for 5, or 12 over a network.
         retry_seconds: seconds after which a failing request is not sent again.
+        parts: number of processes of one job that share the rate of an account.
         dry_run: record writes instead of executing them.
         clock: measures the durations of requests, for statistics.
         options: options of the store itself; credentials may be among them.
@@ -92,6 +93,7 @@ class StoreSettings:
     in_flight: Annotated[int | None, WORKERS] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
     retry_seconds: Annotated[float, RETRY] = 600.0
+    parts: Annotated[int, WORKERS] = 1
     dry_run: bool = False
     clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -180,13 +182,14 @@ def _pace(store: Store, settings: StoreSettings) -> Adaptive | Throttle:
     traits = store.traits
     if not traits.account:
         return Throttle(settings.rate)
-    total = Ceilings(math.inf if settings.rate is None else settings.rate)
+    total = Ceilings(math.inf if settings.rate is None else settings.rate / settings.parts)
     # A store may learn by its first requests what its bucket takes, and what a rename costs.
     return Adaptive(
         traits,
         settings.ceilings.lower(total),
         lambda: store.traits.ramp,
         lambda: store.traits.costs,
+        parts=settings.parts,
         log_fields=settings.log_fields,
     )
 

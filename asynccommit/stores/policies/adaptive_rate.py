@@ -58,6 +58,7 @@ class Adaptive:
         ramp: returns what the store has learned about the ramp; ``None`` for what ``traits`` says.
         costs: the same of what its calls cost.
         log_fields: the ``extra`` of log records.
+        parts: number of processes of one job that share the account's rate.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Adaptive:
         costs: Callable[[], Mapping[str, int]] | None = None,
         *,
         log_fields: Mapping[str, str] | None = None,
+        parts: int = 1,
     ) -> None:
+        self._parts = parts
         self.ceilings = ceilings or Ceilings()
         self.waited = {"rate": 0.0, "retry-after": 0.0}
         self.refused = 0
@@ -135,11 +138,11 @@ class Adaptive:
     def _join(self) -> Limiter:
         loop = asyncio.get_running_loop()
         name, self._ramp = self._traits.account, self._ask_ramp()
-        unlimited = self._traits.unlimited
+        unlimited, parts = self._traits.unlimited, self._parts
         limiter = shared(
             Limiter,
             name,
-            lambda: Limiter(loop, kept(Growths, name, Growths), unlimited=unlimited),
+            lambda: Limiter(loop, kept(Growths, name, Growths), unlimited=unlimited, parts=parts),
         )
         limiter.join(self, self.ceilings, self._ramp)
         self._limiter = limiter

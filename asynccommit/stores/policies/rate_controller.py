@@ -96,14 +96,17 @@ class Pace:
     Args:
         most: the rate is never above this.
         unlimited: begin without a rate.
+        parts: number of processes of one job that seek the rate together: each is that part of one
+            client, so that together they begin and rise as one does.
 
     Attributes:
         most: the rate is never above this. What was found out before stays known.
     """
 
-    def __init__(self, most: float = math.inf, *, unlimited: bool = False) -> None:
+    def __init__(self, most: float = math.inf, *, unlimited: bool = False, parts: int = 1) -> None:
         self.most = most
-        self._found = math.inf if unlimited else START
+        self._parts = parts
+        self._found = math.inf if unlimited else START / parts
         self._starting = True
         self._base = self._depth = self._gain = self._risen = 0.0
         self._row = 0.0
@@ -155,7 +158,7 @@ class Pace:
         else:
             self._risen += seconds
             t = self._risen
-            rate = self._base + self._gain * t + _CUBE * t**3
+            rate = self._base + self._gain * t + _CUBE / self._parts * t**3
             rate += self._depth * (1 - math.exp(-t / _RETURN))
         self._found = min(self.most, max(self._found, rate))
 
@@ -171,9 +174,10 @@ class Pace:
         self._set(self.rate * min(_FALL, max(_DEEPEST, factor)), self.rate * _FALL)
 
     def _set(self, rate: float, back: float = 0.0) -> None:
-        self._found = self._base = max(FLOOR, rate)
+        parts = self._parts
+        self._found = self._base = max(FLOOR / parts, rate)
         self._depth = max(0.0, back - rate)
-        self._gain = GAIN * math.sqrt(min(self._found / COMMON, 1.0))
+        self._gain = GAIN / parts * math.sqrt(min(self._found * parts / COMMON, 1.0))
         self._risen = 0.0
 
     def _begin_check(self) -> None:

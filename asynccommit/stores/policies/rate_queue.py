@@ -87,6 +87,7 @@ class Limiter:
         loop: whose clock and timers it uses.
         growths: what the ramp of the account, if it has one, allows by now.
         unlimited: begin without a rate.
+        parts: number of processes of one job among which the rate of the account is shared.
     """
 
     def __init__(
@@ -95,9 +96,11 @@ class Limiter:
         growths: Growths | None = None,
         *,
         unlimited: bool = False,
+        parts: int = 1,
     ) -> None:
         now = loop.time()
-        quota = Quota(now, unlimited=unlimited)
+        self._shares = parts
+        quota = Quota(now, unlimited=unlimited, parts=parts)
         self.quotas = (quota, quota, quota)
         self._parts = [quota]
         self._growths = growths or Growths()
@@ -158,7 +161,10 @@ class Limiter:
         if ramp is not None:
             if reads is writes:
                 reads = self._part()
-            self._growths.allow(ramp)
+            share = ramp._replace(
+                reads=ramp.reads / self._shares, writes=ramp.writes / self._shares
+            )
+            self._growths.allow(share)
             reads.growth, writes.growth = self._growths.reads, self._growths.writes
         for quota in self._parts:
             quota.most = ceilings.total
@@ -172,7 +178,7 @@ class Limiter:
         """Count reads apart from now on; returns their quota."""
         now = self._loop.time()
         _, writes, deletes = self.quotas
-        reads = self._lanes[READS].quota = Quota(now)
+        reads = self._lanes[READS].quota = Quota(now, parts=self._shares)
         self.quotas = reads, writes, deletes
         self._parts = [reads, writes]
         self._whole = TokenBucket(math.inf, now)

@@ -119,8 +119,8 @@ class Quota:
         "short",
     )
 
-    def __init__(self, now: float, *, unlimited: bool = False) -> None:
-        self.pace = Pace(unlimited=unlimited)
+    def __init__(self, now: float, *, unlimited: bool = False, parts: int = 1) -> None:
+        self.pace = Pace(unlimited=unlimited, parts=parts)
         self.bucket = TokenBucket(self.pace.rate, now, _OPENING)
         self.most = math.inf
         self.growth: RampState | None = None

@@ -258,3 +258,47 @@ def test_a_loop_that_came_late_did_use_its_rate() -> None:
     pace = settled(1000)
     pace.step(Window(0.1, 0.1, 60, 58, 2))
     assert pace.rate == pytest.approx(950)
+
+
+def shared(parts: int, each: int, limit: int, seconds: int) -> tuple[float, float]:
+    """Return the share of refusals and that of the limit used by clients of one account.
+
+    Each of ``each`` clients takes itself for one of ``parts``. The limit falls to half and rises
+    again.
+    """
+    paces, sent, bad, could = [Pace(parts=parts) for _ in range(each)], 0.0, 0.0, 0.0
+    for window in range(seconds * 10):
+        now = limit / 2 if seconds * 4 <= window < seconds * 6 else limit
+        asked = [pace.rate / 10 for pace in paces]
+        share = max(0.0, 1 - now / 10 / sum(asked))
+        for pace, count in zip(paces, asked, strict=True):
+            wrong = round(count * share)
+            pace.step(Window(0.1, 0.1, round(count), round(count) - wrong, wrong))
+        sent, bad = sent + sum(asked), bad + sum(asked) * share
+        could += now / 10
+    return bad / sent, (sent - bad) / could
+
+
+@pytest.mark.parametrize("parts", [2, 8])
+def test_parts_of_a_client_take_what_the_whole_does(parts: int) -> None:
+    """Also while the limit falls to half, and rises again."""
+    _, whole = shared(1, 1, 20_000, 60)
+    bad, used = shared(parts, parts, 20_000, 60)
+
+    assert bad < 0.01
+    assert used > whole - 0.05
+
+
+def test_many_parts_are_refused_less_than_as_many_clients() -> None:
+    """Those would begin at many times the rate, and rise as much faster."""
+    assert shared(64, 64, 20_000, 60)[0] < 0.6 * shared(1, 64, 20_000, 60)[0]
+
+
+def test_parts_begin_together_at_the_rate_of_one() -> None:
+    """And fall to the lowest rate together."""
+    pace = Pace(parts=4)
+
+    assert pace.rate == START / 4
+    for _ in range(100):
+        pace.step(Window(0.1, 0.1, 20, 0, 20))
+    assert pace.rate == pytest.approx(FLOOR / 4)
