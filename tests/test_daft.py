@@ -221,6 +221,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.timeout(180)
 def test_workers_of_ray_write_as_tasks(tmp_path: Path) -> None:

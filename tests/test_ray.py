@@ -101,6 +101,7 @@ def test_invalid_arguments_are_refused(
         Sink(tmp_path / "out", **arguments)
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_a_write_task_is_a_task(tmp_path: Path, cluster: Any) -> None:
     """All blocks are one commit, in directories named as Spark names them."""
@@ -148,6 +149,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, cluster: Any) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:Checkpointing with non-file datasink")
 def test_checkpoints_of_ray_are_refused(tmp_path: Path, cluster: Any) -> None:
@@ -297,6 +299,7 @@ class _DyingActor:
         return {**batch, "day": batch["id"] % GROUPS}
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_a_killed_actor_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     """Blocks that Ray makes again after an actor's death are written once."""
@@ -313,6 +316,7 @@ def test_a_killed_actor_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     assert values_of(tmp_path / "out", "id") == once(range(ROWS * 6))
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_a_killed_actor_doubles_no_row_of_rays_own_writer(tmp_path: Path, cluster: Any) -> None:
     """Ray writes in tasks of their own, and drops what a restarted actor returns again."""
@@ -360,6 +364,7 @@ def _written_by_an_actor(dest: Path, flag: Path, job_id: str) -> list[str]:
     return [row["message"] for row in data.take_all()]
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_an_actor_that_writes_doubles_rows_unless_it_is_a_task(
     tmp_path: Path, cluster: Any
@@ -380,7 +385,7 @@ def test_an_actor_that_writes_doubles_rows_unless_it_is_a_task(
     assert len(files(ours)) == 2
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 1)
 @pytest.mark.full
 def test_a_killed_driver_is_resumed_by_the_next_run(tmp_path: Path) -> None:
     """A program dies in a task or in its commit, and is run again: the table is exact."""

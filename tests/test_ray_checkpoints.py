@@ -100,6 +100,7 @@ def _failed(url: Any, root: Path, **given: Any) -> None:
         _write(url, root, wanted=BLOCKS - 1, **given)
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_a_rerun_writes_what_is_left(tmp_path: Path, cluster: Any) -> None:
     """Nothing is visible after an error; the next run skips the rows whose tasks it commits."""
@@ -158,6 +159,7 @@ def test_a_lost_checkpoint_doubles_nothing(tmp_path: Path, cluster: Any) -> None
     assert any("no task commit message" in text for text in sink.report.warnings)
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_any_store_takes_a_rerun(place: Any, tmp_path: Path, cluster: Any) -> None:
     """Tasks of an earlier run are committed on stores without local files, too."""
@@ -224,7 +226,7 @@ def test_a_record_is_read_as_it_was_saved(tmp_path: Path) -> None:
         TaskRecord.read(LocalFileSystem(), str(tmp_path / "other.parquet"))
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 0)
 @pytest.mark.full
 def test_a_killed_driver_is_continued_by_the_next_run(tmp_path: Path) -> None:
     """A driver dies between write tasks, then in its commit; the table is exact."""

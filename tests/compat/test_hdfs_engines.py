@@ -75,7 +75,7 @@ def test_modes_of_a_second_write(url: str, engine: str) -> None:
     assert values_at(url) == [99]
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 0)
 def test_workers_of_ray_write_to_hdfs(url: str) -> None:
     """Each write task opens the store in its worker; the driver commits."""
     pytest.importorskip("ray.data", reason="ray[data] is not installed", exc_type=ImportError)

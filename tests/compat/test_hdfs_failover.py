@@ -24,7 +24,7 @@ from asynccommit.stores.urls import Address
 from tests.support import mini_hdfs
 from tests.support.mini_hdfs import MiniHdfs, start_mini_hdfs
 
-pytestmark = [pytest.mark.every(2), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.every(3), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(180)]
 
 FILES = 200
 _HA = "org.apache.hadoop.hdfs.server.namenode.ha"

@@ -17,7 +17,7 @@ from tests.support import mini_kdc
 from tests.support.mini_kdc import OTHER, USER, SecuredHdfs, start_secured_hdfs
 from tests.support.spark import run_script
 
-pytestmark = [pytest.mark.every(2, 1), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.every(3, 1), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
 
 CONFIGURED = """
 import json

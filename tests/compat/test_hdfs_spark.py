@@ -16,7 +16,7 @@ from tests.crash_real.processes import environment
 from tests.support.mini_hdfs import MiniHdfs
 from tests.support.spark import run_script
 
-pytestmark = [pytest.mark.every(2, 1), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.every(3, 0), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
 
 _numbers = count()
 CONFIGURED = """

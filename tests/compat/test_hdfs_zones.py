@@ -24,7 +24,7 @@ from tests.support import mini_hdfs
 from tests.support.mini_hdfs import MiniHdfs, start_mini_hdfs
 from tests.support.spark import run_script
 
-pytestmark = [pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.every(3, 2), pytest.mark.jvm, pytest.mark.full, pytest.mark.timeout(300)]
 
 Zoned = HdfsStore | HadoopStore
 INSERT = """

@@ -63,7 +63,7 @@ def _settled(content: Any) -> Any:
 
 
 @pytest.mark.more
-@pytest.mark.every(3)
+@pytest.mark.every(4)
 @pytest.mark.sample(8)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("store, name", IN_MEMORY)
@@ -73,7 +73,7 @@ def test_dead_work_ends_as_it_did(store: str, name: str) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ON_DISK)

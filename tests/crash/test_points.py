@@ -253,6 +253,7 @@ async def end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None
     return problems
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.full
 @pytest.mark.timeout(120)

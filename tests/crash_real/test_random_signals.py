@@ -56,6 +56,7 @@ def happen(kind: str, seed: int, folder: Path) -> Counter[str]:
         return chaos.counts
 
 
+@pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)

@@ -363,7 +363,7 @@ def test_demo_on_three_months(tmp_path: Path) -> None:
     assert summary["success"] is True
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 2)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
@@ -568,7 +568,7 @@ def test_driver_that_ends_too_early(job: DriverJob, tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "no flights\n"
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 1)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

@@ -172,7 +172,7 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert log.read_text() == "no moto\n"
 
 
-@pytest.mark.every(2, 1)
+@pytest.mark.every(3, 0)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

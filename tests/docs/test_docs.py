@@ -77,7 +77,7 @@ def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
     run_page(_plain(page), tmp_path)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_blocks_with_spark_run(page: Path, tmp_path: Path) -> None:
     run_page(_spark(page), tmp_path)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

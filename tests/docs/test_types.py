@@ -109,6 +109,7 @@ def test_misspelt_name_is_found_by_pyright(tmp_path: Path) -> None:
     assert _pyright(tmp_path, NAMES) == MISSPELT
 
 
+@pytest.mark.every(2)
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_pages_pass_mypy(tmp_path: Path) -> None:

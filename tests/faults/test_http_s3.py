@@ -145,6 +145,7 @@ async def test_every_upload_ends_once(moto_url: str, seed: int) -> None:
         assert proxy.weather.struck["cut complete_upload"] > 0
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.timeout(180)

@@ -74,6 +74,7 @@ def said_by(place: Place, program: str, settings: dict[str, str]) -> list[str]:
     return told
 
 
+@pytest.mark.every(3)
 def test_jar_of_another_version_is_refused(tmp_path: Path) -> None:
     """By ``configure``, by Python at the set-up, and by the jar if Python is the older one."""
     (tmp_path / "parts").mkdir()
@@ -91,6 +92,7 @@ def test_jar_of_another_version_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "flights").exists()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["driver", "everywhere"])
 def test_signatures_of_driver_and_executors_are_compared(tmp_path: Path, where: str) -> None:
     """A vendor's Spark is committed by a jar of its own; executors with another refuse by name."""

@@ -40,6 +40,7 @@ Path("said.json").write_text(json.dumps([said, left]))
 """
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

@@ -46,9 +46,12 @@ def _environment() -> Iterator[None]:
         yield
 
 
+_ON_CLUSTER = [pytest.mark.cluster, pytest.mark.full, pytest.mark.every(3)]
+
+
 @pytest.fixture(
     scope="session",
-    params=["local", pytest.param("cluster", marks=[pytest.mark.cluster, pytest.mark.full])],
+    params=["local", pytest.param("cluster", marks=_ON_CLUSTER)],
 )
 def spark(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _environment: None

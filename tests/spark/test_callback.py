@@ -176,6 +176,7 @@ def attack(scratch: Path, start: str, mine: str) -> tuple[list[str], list[int]]:
     return answers, committed
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_another_user_is_not_even_heard(tmp_path: Path) -> None:
@@ -189,6 +190,7 @@ def test_another_user_is_not_even_heard(tmp_path: Path) -> None:
     assert committed == [1, 3]
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_another_user_is_refused_where_the_server_was_there(tmp_path: Path) -> None:
@@ -204,6 +206,7 @@ def test_another_user_is_refused_where_the_server_was_there(tmp_path: Path) -> N
     assert log.count("did not have the seal of this session") == 1
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_a_stranger_in_pythons_place_gets_no_request(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ spark.stop()
 """
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.timeout(300)

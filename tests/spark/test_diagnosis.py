@@ -112,6 +112,7 @@ def test_what_is_no_session() -> None:
         doctor(object())
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_session_of_this_machine(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def test_jar_that_fits_is_taken_as_it_is() -> None:
     assert fitting_jar(spark, difference_on_disk(spark)) == compiled_jar(spark)
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 def test_other_spark_of_the_same_version_gets_its_own_jar(tmp_path: Path) -> None:
     """A constructor that takes another type needs no other source, but another class file."""

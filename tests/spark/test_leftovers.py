@@ -93,7 +93,7 @@ with sync.job(sys.argv[1], job_id="a") as job, job.task(0) as task:
     assert (tmp_path / "t" / "_temporary" / "a").exists()
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow

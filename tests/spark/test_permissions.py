@@ -114,7 +114,7 @@ def test_permissions_are_those_of_stock_spark(tmp_path: Path, mask: str, option:
         assert ours == stock, kind
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.cluster
 @pytest.mark.spark

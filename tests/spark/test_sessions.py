@@ -296,6 +296,7 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     assert importlib.util.find_spec("pyspark") is not None
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_builder_of_a_program_with_several_contexts(tmp_path: Path) -> None:
@@ -330,6 +331,7 @@ def test_builder_of_a_program_with_several_contexts(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.spark
 def test_running_session_with_a_jar_of_its_own(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_wheel_has_no_jar_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert jars_in(wheel(tmp_path, [])) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.jvm

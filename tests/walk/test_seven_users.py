@@ -175,6 +175,7 @@ def test_a_user_of_polars_duckdb_and_pyarrow(user: User) -> None:
     assert told[-5:] == ["True", "12", "12", "[(12,)]", "12"]
 
 
+@pytest.mark.every(3)
 def test_a_user_of_dask_and_ray(user: User) -> None:
     """Tables as in the guides; a task that fails changes nothing, and so does a wrong word."""
     dask = user.at("dask")

@@ -103,6 +103,7 @@ def test_same_rows_and_schema_as_sparks_own(source: Any, table: Path) -> None:
     assert settles(table)
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @LOCAL
 def test_partitions_have_sparks_names(source: Any, table: Path) -> None:
@@ -189,6 +190,7 @@ def test_what_is_refused_before_any_task(source: Any, table: Path) -> None:
     assert not table.exists()
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @LOCAL
 def test_messages_are_small(source: Any, table: Path) -> None:
@@ -421,6 +423,7 @@ def test_stream(source: Any, table: Path) -> None:
     assert not (table / "_SUCCESS").exists()
 
 
+@pytest.mark.every(3)
 @pytest.mark.full
 @LOCAL
 def test_stream_whose_commit_fails(source: Any, table: Path) -> None:
