@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import count
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.paths import leaves
@@ -83,3 +84,13 @@ async def to_place(run: CommitContext, info: Info, place: str) -> None:
     else:
         return
     await run.store.rename(info.path, place, etag=info.etag)
+
+
+async def rename_to_free(run: CommitContext, path: str, kept: str) -> str:
+    """Rename to ``kept``, or to that with a number if it is taken."""
+    for number in count(2):
+        with suppress(ExistsError):
+            await run.store.rename(path, kept)
+            break
+        kept = f"{kept.removesuffix(f'.{number - 1}')}.{number}"
+    return kept

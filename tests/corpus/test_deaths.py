@@ -10,7 +10,9 @@ import pytest
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.steps import rollback
-from asynccommit.commit.steps.rollback_result import RollbackResult, verify
+from asynccommit.commit.steps.restored import verify
+from asynccommit.commit.steps.step import RollbackResult
+from asynccommit.commit.steps.undo_renames import take_back
 from asynccommit.formats import commit_record
 from asynccommit.formats.success import MAX_FILENAMES
 from tests.corpus.deaths import Death, End, cases, end, load, subject
@@ -102,7 +104,6 @@ def test_another_format_of_the_record_is_found(
 @pytest.mark.parametrize("store", ["adls", "flat"])
 def test_another_order_of_undo_is_found(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rollback that restores what was replaced before it takes the new files out is found."""
-    take_back = rollback._take_back
 
     async def nothing(*args: object) -> None:
         """Leave the new files where they are."""
@@ -111,7 +112,7 @@ def test_another_order_of_undo_is_found(store: str, monkeypatch: pytest.MonkeyPa
         await take_back(run, plan, undone)
         await verify(run, plan, undone)
 
-    monkeypatch.setattr(rollback, "_take_back", nothing)
+    monkeypatch.setattr(rollback, "take_back", nothing)
     monkeypatch.setattr(rollback, "verify", late)
 
     assert any("; rollback: " in text for text in differences(store, "in_the_way", 1_000))

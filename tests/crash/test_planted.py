@@ -20,14 +20,15 @@ from asynccommit.commit.planning.plan import Aside, Plan
 from asynccommit.commit.planning.plan_file import PlanWriter, Saved
 from asynccommit.commit.steps import (
     cleanup,
-    directories,
-    reconcile,
+    make_directories,
+    move_aside,
     rename_files,
     rollback,
     success_marker,
     swap,
+    undo_renames,
 )
-from asynccommit.commit.steps.rollback_result import RollbackResult
+from asynccommit.commit.steps.step import RollbackResult, Settled
 from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import Decision, encode_decision
@@ -49,7 +50,7 @@ def success_first(patch: pytest.MonkeyPatch) -> None:
 
     async def hasty(run: CommitContext, plan: Plan) -> None:
         await write_success(run, plan)
-        await directories.make_directories(run, plan)
+        await make_directories.make_directories(run, plan)
 
     patch.setattr(steps, "make_directories", hasty)
 
@@ -58,8 +59,8 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
     """Begin to change the destination before the record is written."""
 
     async def early(run: CommitContext, plan: Plan, *args: Any, **kwargs: Any) -> Any:
-        await directories.make_directories(run, plan)
-        await rename_files.rename_files(run, plan, reconcile.Settled(run, plan))
+        await make_directories.make_directories(run, plan)
+        await rename_files.rename_files(run, plan, Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
 
     patch.setattr(publisher, "begin", early)
@@ -115,13 +116,13 @@ def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
 
         await for_each(plan.loaded.spill.entries(), one, workers=1)
 
-    patch.setattr(rollback, "take_files", delete)
+    patch.setattr(undo_renames, "take_files", delete)
 
 
 def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
     """Resume as if nothing had been moved, and ask for no identity."""
 
-    async def all_of_them(run: CommitContext, plan: Plan, settled: reconcile.Settled) -> None:
+    async def all_of_them(run: CommitContext, plan: Plan, settled: Settled) -> None:
         async for entry in plan.loaded.spill.each():
             await run.store.rename(entry.source, entry.dest)
 
@@ -131,13 +132,13 @@ def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
 def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
     """Take what is at a destination for the file that belongs there, whatever it is."""
 
-    async def by_name(run: CommitContext, plan: Plan) -> reconcile.Settled:
+    async def by_name(run: CommitContext, plan: Plan) -> Settled:
         there = set()
         async for entry in plan.loaded.spill.each():
             with suppress(NotFoundError):
                 await run.store.head(entry.dest)
                 there.add(fingerprint(identity(entry)))
-        return reconcile.Settled(run, plan, there)
+        return Settled(run, plan, there)
 
     patch.setattr(recovery, "reconcile", by_name)
 
@@ -181,7 +182,7 @@ def nothing_restored(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: Any) -> None:
         raise NotFoundError("rename", "", "not checked")
 
-    patch.setattr(rollback, "_bring_back", nothing)
+    patch.setattr(move_aside, "_bring_back", nothing)
 
 
 def deleted_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -191,7 +192,7 @@ def deleted_at_once(patch: pytest.MonkeyPatch) -> None:
         with suppress(NotFoundError):
             await run.store.delete_tree(aside.path)
 
-    patch.setattr(directories, "move_one_aside", delete)
+    patch.setattr(move_aside, "move_one_aside", delete)
     patch.setattr(swap, "move_one_aside", delete)
 
 

@@ -10,7 +10,7 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.ownership import flat_directory
 from asynccommit.commit.ownership import takeover as ownership
 from asynccommit.commit.ownership.lease import Lease
-from asynccommit.commit.steps import rollback
+from asynccommit.commit.steps import move_aside, rollback
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.gcs.errors import GcsRequest
 from asynccommit.stores.gcs.moves import Moves
@@ -58,7 +58,7 @@ def keeps_versions(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: Any) -> None:
         """Move nothing."""
 
-    patch.setattr(rollback, "_take_version", nothing)
+    patch.setattr(move_aside, "_take_version", nothing)
 
 
 def moves_anything(patch: pytest.MonkeyPatch) -> None:

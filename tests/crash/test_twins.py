@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 
-from asynccommit.commit.steps import rollback_by_version
+from asynccommit.commit.steps import undo_renames
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.checks import Check
 from tests.crash.jobs import JOB_DIR, Scenario
@@ -108,6 +108,6 @@ def test_a_rollback_that_leaves_them_is_caught(monkeypatch: pytest.MonkeyPatch) 
         """Delete nothing."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(rollback_by_version, "_delete_twin", nothing)
+        patch.setattr(undo_renames, "_delete_twin", nothing)
 
     bites(plant, late_renames("flat"), monkeypatch)

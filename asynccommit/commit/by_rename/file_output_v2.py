@@ -24,7 +24,7 @@ from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.load_tasks import load_tasks
 from asynccommit.commit.steps.cleanup import begun_attempts
-from asynccommit.commit.steps.publish import publish
+from asynccommit.commit.steps.rename_files import publish
 from asynccommit.commit.tasks.scan_task import TaskFiles
 from asynccommit.errors import (
     CommitError,

@@ -48,7 +48,8 @@ from asynccommit.commit.steps.cleanup import (
     clean_up,
     clean_up_aborted,
 )
-from asynccommit.commit.steps.reconcile import Settled, reconcile
+from asynccommit.commit.steps.rename_files import reconcile
+from asynccommit.commit.steps.step import Settled
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,

@@ -42,9 +42,8 @@ from asynccommit.commit.planning.quotas import (
 )
 from asynccommit.commit.planning.whole_directories import carries
 from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_aborted
-from asynccommit.commit.steps.directories import make_early, remove_early
-from asynccommit.commit.steps.identity import content_print, source_print
-from asynccommit.commit.steps.reconcile import sources_there
+from asynccommit.commit.steps.identity import content_print, source_print, sources_there
+from asynccommit.commit.steps.make_directories import make_early, remove_early
 from asynccommit.commit.steps.success_marker import reserve_success
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import (

@@ -23,10 +23,10 @@ from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.plan_file import load_plan
 from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_rolled_back
-from asynccommit.commit.steps.reconcile import reconcile
 from asynccommit.commit.steps.rename_directories import put_back
+from asynccommit.commit.steps.rename_files import reconcile
 from asynccommit.commit.steps.rollback import roll_back
-from asynccommit.commit.steps.rollback_result import RollbackResult
+from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.errors import CommitError, CommittedError, DeniedError, UnsupportedError
 from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_owner import Outcome as Ending

@@ -16,11 +16,12 @@ from asynccommit.commit.ownership.outcome import decide
 from asynccommit.commit.paths import SAMPLE, leaves
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.steps.cleanup import clean_up, find_attempts
-from asynccommit.commit.steps.directories import make_directories, move_aside, remove_emptied
 from asynccommit.commit.steps.kept_manifests import keep_manifests
-from asynccommit.commit.steps.reconcile import Settled
+from asynccommit.commit.steps.make_directories import make_directories, remove_emptied
+from asynccommit.commit.steps.move_aside import move_aside
 from asynccommit.commit.steps.rename_directories import carry
 from asynccommit.commit.steps.rename_files import rename_files
+from asynccommit.commit.steps.step import Settled
 from asynccommit.commit.steps.success_marker import prepare_success, write_success
 from asynccommit.commit.steps.swap import restore_late
 from asynccommit.commit.steps.validate import validate_output

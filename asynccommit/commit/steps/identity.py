@@ -1,4 +1,4 @@
-"""Recognise the file of a task after its rename.
+"""Recognise the files of tasks: at their sources, and after their renames.
 
 What of an etag survives a rename is ``Traits.lasting``; here is what follows from it. An entry
 without an etag, as Hadoop's manifests have them, is known by its size alone on every store, and
@@ -8,17 +8,27 @@ a size counts only where its source is gone.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.ownership.lease import require_place
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import NotFoundError, OutcomeUnknownError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import pages
 
 _CLOCK_SKEW_SECONDS = 2.0
 """Maximum rounding error of the store's times in seconds."""
+
 _FILE_NUMBER = re.compile("([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]+").fullmatch
+
+Look = Callable[[str, Fingerprints], Awaitable[None]]
 
 
 def identity_of(run: CommitContext) -> FileIdentity:
@@ -181,3 +191,53 @@ def source_print(source: str, etag: str | None) -> int:
 def content_print(run: CommitContext, entry: Entry) -> int:
     """Return the fingerprint of a source, by content only."""
     return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
+
+
+async def at_destinations(
+    run: CommitContext, plan: Plan, since: float = 0.0, *, also: Look | None = None
+) -> set[int]:
+    """Return the fingerprints of planned files that are at their destinations.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        since: files that have not changed since then do not count.
+        also: looks at more, for each directory that files go to.
+    """
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, plan.loaded.etags, since=since)
+            if also is not None:
+                await also(path, found)
+
+        await for_each(sorted(plan.loaded.parents), look, workers=run.workers)
+        return plan.loaded.outcome.common(found)
+
+
+async def sources_there(
+    run: CommitContext, plan: Plan, base: str | None = None, *, contents: bool = False
+) -> set[int]:
+    """Return the fingerprints of unmoved sources, by listings.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        base: where the tasks' directories are now, if they were moved.
+        contents: also return what ``content_print`` gives, where etags tell contents.
+    """
+    cut, lasting = len(run.layout.sources_dir), run.store.traits.lasting
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            place = path if base is None else base + path[cut:]
+            with suppress(NotFoundError, PreconditionError):  # nothing, or no directory
+                async for page in pages(run.store, place):
+                    for info in await with_etags(run, page):
+                        source = path + info.path[len(place) :]
+                        found.add([(source,), (source, info.etag)])
+                        if contents and (content := lasting(info.etag)):
+                            found.add([(source, info.size, content)])
+
+        await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
+        return found.common(found)

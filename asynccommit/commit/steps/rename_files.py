@@ -1,4 +1,9 @@
-"""Job commit, fifth step: rename every file, replacing nothing."""
+"""Rename every file, replacing nothing.
+
+A file that an earlier owner has moved is known by its etag, or by what of it survives a rename.
+Where the etag is incomplete, or missing in a manifest, a file of the right size counts if its
+source is gone.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +18,19 @@ from hashlib import blake2b
 from typing import cast
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.fingerprints import Fingerprints
 from asynccommit.commit.ownership.lease import require_place
-from asynccommit.commit.paths import within
-from asynccommit.commit.planning.plan import Plan, staged_path
+from asynccommit.commit.paths import leaves, within
+from asynccommit.commit.planning.plan import Plan, staged_path, untagged
+from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry, in_batches
-from asynccommit.commit.steps.identity import identity_of
-from asynccommit.commit.steps.reconcile import Settled
+from asynccommit.commit.steps.identity import at_destinations, identity_of, sources_there
+from asynccommit.commit.steps.restored import without_old
+from asynccommit.commit.steps.step import Settled
 from asynccommit.commit.steps.swap import swap_in
 from asynccommit.commit.steps.validate import validates
+from asynccommit.commit.tasks.scan_task import TaskFiles
+from asynccommit.commit.trees import make_all
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -37,6 +47,30 @@ _OFTEN = 32  # renames from one look at the lease to the next
 _ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
 
 Place = Callable[[str], str]
+
+
+async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
+    """Find which files of ``plan`` are at their destination or unit.
+
+    One listing of each directory; nothing is changed. Files from before the commit began count only
+    if ``adopt`` is set.
+    """
+    identity, loaded = identity_of(run), plan.loaded
+    with run.meter.timed("job_stage_settle", len(loaded.parents)):
+        since = 0.0 if adopt else await identity.begun_at()
+
+        async def look_at_staged(path: str, found: Fingerprints) -> None:
+            if plan.unit_of(path) is not None:
+                place = staged_path(run.layout, run.place, path)
+                await gather(run, place, found, loaded.etags, shown_in=path)
+            run.meter.step()
+
+        there = await at_destinations(run, plan, since, also=look_at_staged)
+        there = await without_old(run, plan, there)
+        sure = identity.tells_alone and not untagged(plan)
+        sources = None if sure or not there else await sources_there(run, plan)
+    plan.settled = len(there)
+    return Settled(run, plan, there, sources)
 
 
 async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None:
@@ -217,3 +251,21 @@ def token_of(commit: bytes, source: str, dest: str) -> str:
     text = f"{source}\0{dest}".encode("utf-8", "surrogatepass")
     hexa = blake2b(text, digest_size=16, key=commit).hexdigest()
     return f"{hexa[:8]}-{hexa[8:12]}-{hexa[12:16]}-{hexa[16:20]}-{hexa[20:]}"
+
+
+async def publish(run: CommitContext, found: TaskFiles) -> None:
+    """Move a task attempt's files to their destinations, replacing files.
+
+    A file where a directory is needed, or the other way round, is an error: Hadoop deletes it, with
+    all it holds. Files moved earlier remain; a repeated call moves the remaining ones.
+
+    Raises ``PreconditionError`` for what stands in the way, ``StoreError``.
+    """
+    await make_all(run, leaves(list(found.directories)))
+    identity = identity_of(run)
+
+    async def move(entry: Entry) -> None:
+        await identity.move(entry, entry.dest, replace=True)
+        run.renamed_one()
+
+    await for_each(found.files, move, workers=run.workers)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import count
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import above, stays
-from asynccommit.commit.planning.plan import Plan, aside_path, displaced_path, staged_path
+from asynccommit.commit.planning.plan import (
+    Plan,
+    aside_path,
+    displaced_path,
+    staged_path,
+)
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.directories import move_one_aside
-from asynccommit.commit.trees import merge, to_place
+from asynccommit.commit.steps.make_directories import remove_empty
+from asynccommit.commit.steps.move_aside import keeper, move_one_aside
+from asynccommit.commit.steps.step import RollbackResult
+from asynccommit.commit.trees import merge, rename_to_free, to_place
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
@@ -90,16 +96,6 @@ async def _rescue(run: CommitContext, info: Info, place: str) -> None:
     run.warn(f"{place} {why}")
 
 
-async def rename_to_free(run: CommitContext, path: str, kept: str) -> str:
-    """Rename to ``kept``, or to that with a number if it is taken."""
-    for number in count(2):
-        with suppress(ExistsError):
-            await run.store.rename(path, kept)
-            break
-        kept = f"{kept.removesuffix(f'.{number - 1}')}.{number}"
-    return kept
-
-
 async def _known(run: CommitContext, plan: Plan) -> set[int]:
     """Return the fingerprints of the content at planning time."""
     with Fingerprints(run.options.spill_directory) as prints:
@@ -174,3 +170,31 @@ async def _put_back_hidden(run: CommitContext, info: Info, place: str) -> None:
 
 async def _give_way(run: CommitContext, _: str, place: str) -> None:
     run.warn(f"{place} was replaced by a task's file")
+
+
+async def remove_units(run: CommitContext, plan: Plan) -> None:
+    """Remove emptied unit directories, to restore what they replaced."""
+    replaced = {aside.path for aside in plan.replaced}
+    directories: list[str] = []
+    for unit in sorted(plan.units & replaced):
+        with suppress(NotFoundError):
+            await run.store.head(aside_path(run.layout, run.place, unit))
+            directories += [
+                path
+                for path in sorted(plan.unit_directories())
+                if f"{path}/".startswith(f"{unit}/")
+            ]
+    await remove_empty(run, plan, directories)
+
+
+async def bring_late(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+    """Bring back what others wrote to a directory that came back before.
+
+    One whose place was taken came back file by file, and who has it open still writes there.
+    """
+    if not run.store.traits.pins:
+        return
+    for aside in plan.replaced:
+        if aside.kind is Kind.DIRECTORY:
+            place = aside_path(run.layout, run.place, aside.path)
+            await merge(run, place, aside.path, keep=keeper(run, undone))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.steps.rollback import _take_out
+from asynccommit.commit.steps.undo_renames import _take_out
 from asynccommit.stores.local.store import LocalStore
 from tests.support.commits import Site, run_of
 from tests.support.crashes import LocalWorld

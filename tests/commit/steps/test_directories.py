@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.paths import ancestors, leaves
 from asynccommit.commit.planning.plan import Aside
-from asynccommit.commit.steps.directories import move_aside
+from asynccommit.commit.steps.move_aside import move_aside
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import (
     CommitError,

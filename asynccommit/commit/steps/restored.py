@@ -1,84 +1,137 @@
-"""The result of a rollback, including what it could not restore.
+"""The table before a commit, and what a rollback has not restored of it.
 
-The result is verified: after the rollback, the paths of the plan are listed again and compared with
-their former state.
+A task may publish a file of the table again under its name, as a hard link: old and new file are
+then one, with one etag. What the plan is to move aside and has not is the table's. After a rollback
+the paths of the plan are listed again and compared with their former state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.paths import above
 from asynccommit.commit.planning.plan import Aside, Plan, aside_path
-from asynccommit.commit.steps.identity import identity_of, source_print
-from asynccommit.commit.steps.prior_state import Before
-from asynccommit.commit.steps.reconcile import at_destinations, sources_there
+from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import (
+    at_destinations,
+    identity_of,
+    source_print,
+    sources_there,
+)
+from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.errors import (
-    DeniedError,
     NotFoundError,
     PreconditionError,
-    RejectedError,
-    StoreError,
 )
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.tree import list_all, pages, walk
-
-REFUSED = (RejectedError, DeniedError)
-"""The errors for a held file or a missing permission; other files are still processed."""
-
-_MOST = 1_000
-"""Maximum number of recorded paths that differ from before."""
+from asynccommit.stores.tree import is_there, list_all, pages, walk
 
 
 @dataclass(slots=True)
-class RollbackResult:
-    """The result of a rollback.
+class Before:
+    """The things that a plan moves aside, by path and identity.
 
     Attributes:
-        files: number of undone files.
-        restored: how many things were put back in their place.
-        refused: what the store has refused.
-        left: path -> reason why it differs from before; only the first ones.
-        more: how many there are beyond these.
+        run: the commit under way.
+        plan: the planned changes.
+        asides: everything that the plan moves aside.
+        files: files that are moved aside by themselves: path -> etag.
+        below: fingerprints of the files in directories that are moved aside: path, size and etag;
+            of those that an entry without an etag could be, path and size too.
     """
 
-    files: int = 0
-    restored: int = 0
-    refused: list[StoreError] = field(default_factory=list)
-    left: dict[str, str] = field(default_factory=dict)
-    more: int = 0
+    run: CommitContext
+    plan: Plan
+    asides: list[Aside]
+    files: dict[str, str | None]
+    below: set[int]
 
-    def leave(self, path: str, why: str) -> None:
-        """Note that ``path`` differs from before; keep the first reason."""
-        if path in self.left:
-            return
-        if len(self.left) < _MOST:
-            self.left[path] = why
-        else:
-            self.more += 1
+    @classmethod
+    async def of(cls, run: CommitContext, plan: Plan) -> Before:
+        """Read what the plan says of the table before the commit."""
+        asides = [*plan.aside, *plan.replaced]
+        files = {aside.path: aside.etag for aside in asides if aside.kind is not Kind.DIRECTORY}
+        with Fingerprints(run.options.spill_directory) as found:
+            async for old in plan.old.each():
+                found.add([(old.dest, old.size, old.etag)])
+                if plan.loaded.etags is not True:
+                    found.add([(old.dest, old.size)])
+            below = found.common(found)
+        return cls(run, plan, asides, files, below)
 
-    def end(self) -> None:
-        """Raise the first refusal, with the names of all refused paths."""
-        if self.refused:
-            first, *more = self.refused
-            for error in more[:20]:
-                first.add_note(f"also: {error}")
-            raise first
+    def may_be(self, entry: Entry) -> bool:
+        """Return whether the old file of ``entry`` looks like the new one."""
+        if entry.dest in self.files:
+            etag = self._lasting(entry.etag)
+            return etag is None or etag == self._lasting(self.files[entry.dest])
+        return fingerprint(self.plan.loaded.expected(entry)) in self.below
 
-    def warn(self, run: CommitContext) -> None:
-        """Warn of paths that differ from before."""
-        for path, why in list(self.left.items())[:NAMED]:
-            run.warn(f"{path} {why}")
-        more = len(self.left) + self.more - NAMED
-        if more > 0:
-            run.warn(f"{more} more paths differ from their state before the commit")
+    def has(self, info: Info) -> bool:
+        """Return whether a file is unchanged since before the commit."""
+        if info.path in self.files:
+            return self._lasting(info.etag) == self._lasting(self.files[info.path])
+        return fingerprint((info.path, info.size, info.etag)) in self.below
+
+    def over(self, path: str) -> str | None:
+        """Return what is moved aside for ``path``: it or a parent directory."""
+        places = {aside.path for aside in self.asides}
+        return next((place for place in (path, *above(path)) if place in places), None)
+
+    async def each(self) -> AsyncIterator[tuple[str, str | None]]:
+        """Yield everything that is moved aside, with durable etags."""
+        for aside in self.asides:
+            yield aside.path, self.identity(aside.kind, aside.etag)
+        async for old in self.plan.old.each():
+            if old.dest not in self.files:
+                yield old.dest, self._lasting(old.etag)
+
+    def identity(self, kind: Kind, etag: str | None) -> str | None:
+        """Return the identity of a file, independent of its path.
+
+        Another job may fill a directory meanwhile.
+        """
+        return None if kind is Kind.DIRECTORY else self._lasting(etag)
+
+    def _lasting(self, etag: str | None) -> str | None:
+        return self.run.store.traits.lasting(etag)
+
+    async def is_aside(self, path: str) -> bool:
+        """Return whether the old content of ``path`` is in its place aside."""
+        return await is_there(self.run.store, aside_path(self.run.layout, self.run.place, path))
+
+    async def still_there(self, prints: set[int]) -> set[int]:
+        """Return those of ``prints`` that belong to the table's own files.
+
+        Args:
+            prints: fingerprints found at destinations, in the form of ``Loaded.expected``.
+        """
+        kept: set[int] = set()
+        if not prints or not (self.files or self.below):
+            return kept
+
+        async def ask(entry: Entry) -> None:
+            known = fingerprint(self.plan.loaded.expected(entry))
+            if known in prints and self.may_be(entry) and not await self.is_aside(entry.dest):
+                kept.add(known)
+
+        await for_each(self.plan.loaded.spill.entries(), ask, workers=self.run.workers)
+        return kept
+
+
+async def without_old(run: CommitContext, plan: Plan, prints: set[int]) -> set[int]:
+    """Return ``prints`` without files of the table before the commit.
+
+    Where a move gives a file another etag, that and its source tell, and nothing is asked.
+    """
+    if not prints or not run.store.traits.etag_survives_rename:
+        return prints
+    return prints - await (await Before.of(run, plan)).still_there(prints)
 
 
 async def verify(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:

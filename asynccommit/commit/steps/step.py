@@ -1,0 +1,107 @@
+"""A step of a commit: its result, forward and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.errors import NAMED
+from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import (
+    identity_of,
+    source_print,
+)
+from asynccommit.errors import (
+    DeniedError,
+    RejectedError,
+    StoreError,
+)
+
+REFUSED = (RejectedError, DeniedError)
+"""The errors for a held file or a missing permission; other files are still processed."""
+
+_MOST = 1_000
+"""Maximum number of recorded paths that differ from before."""
+
+
+class Settled:
+    """The files that are where they belong already.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        there: fingerprints of files known to be at their destinations; ``None`` for nothing.
+        sources: fingerprints of existing sources; ``None`` if the first ones say it all.
+    """
+
+    def __init__(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        there: set[int] | None = None,
+        sources: set[int] | None = None,
+    ) -> None:
+        self._identity = identity_of(run)
+        self._expected = plan.loaded.expected
+        self._there = there or set()
+        self._sources = sources
+
+    def __bool__(self) -> bool:
+        return bool(self._there)
+
+    def has(self, entry: Entry) -> bool:
+        """Return whether ``entry`` is at its destination, or in its unit's place.
+
+        The unit's place is the directory where it is put together.
+        """
+        if fingerprint(self._expected(entry)) not in self._there:
+            return False
+        if self._sources is None or (self._identity.tells_alone and entry.etag is not None):
+            return True
+        return source_print(entry.source, entry.etag) not in self._sources
+
+
+@dataclass(slots=True)
+class RollbackResult:
+    """The result of a rollback.
+
+    Attributes:
+        files: number of undone files.
+        restored: how many things were put back in their place.
+        refused: what the store has refused.
+        left: path -> reason why it differs from before; only the first ones.
+        more: how many there are beyond these.
+    """
+
+    files: int = 0
+    restored: int = 0
+    refused: list[StoreError] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    more: int = 0
+
+    def leave(self, path: str, why: str) -> None:
+        """Note that ``path`` differs from before; keep the first reason."""
+        if path in self.left:
+            return
+        if len(self.left) < _MOST:
+            self.left[path] = why
+        else:
+            self.more += 1
+
+    def end(self) -> None:
+        """Raise the first refusal, with the names of all refused paths."""
+        if self.refused:
+            first, *more = self.refused
+            for error in more[:20]:
+                first.add_note(f"also: {error}")
+            raise first
+
+    def warn(self, run: CommitContext) -> None:
+        """Warn of paths that differ from before."""
+        for path, why in list(self.left.items())[:NAMED]:
+            run.warn(f"{path} {why}")
+        more = len(self.left) + self.more - NAMED
+        if more > 0:
+            run.warn(f"{more} more paths differ from their state before the commit")
