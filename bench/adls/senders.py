@@ -10,7 +10,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.rename_files import rename_files
+from asynccommit.commit.steps.rename_files import RenameFiles
 from asynccommit.commit.steps.step import Settled
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
@@ -56,7 +56,7 @@ def commit(library: str) -> Callable[[str], Sender]:
                 await loaded.spill.append(entries)
                 loaded.sources.update(entry.source.rpartition("/")[0] for entry in entries)
                 plan = Plan(loaded)
-                await rename_files(run, plan, Settled(run, plan))
+                await RenameFiles().do(run, plan, Settled(run, plan))
             assert run.renamed == len(pairs)
 
         return Sender(of_store(store).rename, store.aclose, every)

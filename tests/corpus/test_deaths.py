@@ -9,7 +9,8 @@ import pytest
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.planning.plan import Plan
-from asynccommit.commit.steps import rollback
+from asynccommit.commit.steps import runner
+from asynccommit.commit.steps.rename_files import RenameFiles
 from asynccommit.commit.steps.restored import verify
 from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.commit.steps.undo_renames import take_back
@@ -112,7 +113,7 @@ def test_another_order_of_undo_is_found(store: str, monkeypatch: pytest.MonkeyPa
         await take_back(run, plan, undone)
         await verify(run, plan, undone)
 
-    monkeypatch.setattr(rollback, "take_back", nothing)
-    monkeypatch.setattr(rollback, "verify", late)
+    monkeypatch.setattr(RenameFiles, "undo", nothing)
+    monkeypatch.setattr(runner, "verify", late)
 
     assert any("; rollback: " in text for text in differences(store, "in_the_way", 1_000))

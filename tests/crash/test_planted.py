@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename import publisher, record, recovery, steps
+from asynccommit.commit.by_rename import publisher, record, recovery
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.driver import drafts
 from asynccommit.commit.fingerprints import fingerprint
@@ -20,14 +20,15 @@ from asynccommit.commit.planning.plan import Aside, Plan
 from asynccommit.commit.planning.plan_file import PlanWriter, Saved
 from asynccommit.commit.steps import (
     cleanup,
-    make_directories,
     move_aside,
     rename_files,
-    rollback,
+    runner,
     success_marker,
     swap,
     undo_renames,
 )
+from asynccommit.commit.steps.make_directories import MakeDirectories
+from asynccommit.commit.steps.rename_files import RenameFiles
 from asynccommit.commit.steps.step import RollbackResult, Settled
 from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.errors import NotFoundError, PreconditionError
@@ -48,19 +49,23 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def success_first(patch: pytest.MonkeyPatch) -> None:
     """Write the marker before the files are there."""
 
-    async def hasty(run: CommitContext, plan: Plan) -> None:
-        await write_success(run, plan)
-        await make_directories.make_directories(run, plan)
+    make = MakeDirectories.do
 
-    patch.setattr(steps, "make_directories", hasty)
+    async def hasty(
+        self: MakeDirectories, run: CommitContext, plan: Plan, settled: Settled
+    ) -> None:
+        await write_success(run, plan)
+        await make(self, run, plan, settled)
+
+    patch.setattr(MakeDirectories, "do", hasty)
 
 
 def record_late(patch: pytest.MonkeyPatch) -> None:
     """Begin to change the destination before the record is written."""
 
     async def early(run: CommitContext, plan: Plan, *args: Any, **kwargs: Any) -> Any:
-        await make_directories.make_directories(run, plan)
-        await rename_files.rename_files(run, plan, Settled(run, plan))
+        for step in MakeDirectories(), RenameFiles():
+            await step.do(run, plan, Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
 
     patch.setattr(publisher, "begin", early)
@@ -72,11 +77,11 @@ def no_fences(patch: pytest.MonkeyPatch) -> None:
     async def beside(run: CommitContext, held: object) -> None:
         await run.store.mkdir(run.epoch_dir)
 
-    async def nothing(run: CommitContext, plan: Plan, undone: object) -> None:
+    async def nothing(self: object, run: CommitContext, plan: Plan, undone: object) -> None:
         """Move nothing away."""
 
     patch.setattr(ownership, "_take_place", beside)
-    patch.setattr(rollback, "fence", nothing)
+    patch.setattr(RenameFiles, "fence", nothing)
     patch.setattr(lease.Lease, "check", lambda self: None)
 
 
@@ -122,11 +127,13 @@ def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
 def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
     """Resume as if nothing had been moved, and ask for no identity."""
 
-    async def all_of_them(run: CommitContext, plan: Plan, settled: Settled) -> None:
+    async def all_of_them(
+        self: RenameFiles, run: CommitContext, plan: Plan, settled: Settled
+    ) -> None:
         async for entry in plan.loaded.spill.each():
             await run.store.rename(entry.source, entry.dest)
 
-    patch.setattr(steps, "rename_files", all_of_them)
+    patch.setattr(RenameFiles, "do", all_of_them)
 
 
 def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
@@ -140,7 +147,7 @@ def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
                 there.add(fingerprint(identity(entry)))
         return Settled(run, plan, there)
 
-    patch.setattr(recovery, "reconcile", by_name)
+    patch.setattr(rename_files, "reconcile", by_name)
 
 
 def anybody_may(patch: pytest.MonkeyPatch) -> None:
@@ -166,7 +173,7 @@ def two_outcomes(patch: pytest.MonkeyPatch) -> None:
         )
         await run.store.put(run.layout.outcome, encode_decision(decision))
 
-    patch.setattr(steps, "decide", decide)
+    patch.setattr(runner, "decide", decide)
     patch.setattr(recovery, "decide", decide)
     no_leases(patch)
 

@@ -10,7 +10,8 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.ownership import flat_directory
 from asynccommit.commit.ownership import takeover as ownership
 from asynccommit.commit.ownership.lease import Lease
-from asynccommit.commit.steps import move_aside, rollback
+from asynccommit.commit.steps import move_aside
+from asynccommit.commit.steps.rename_files import RenameFiles
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.gcs.errors import GcsRequest
 from asynccommit.stores.gcs.moves import Moves
@@ -49,7 +50,7 @@ def leaves_sources(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: Any) -> None:
         """Take nothing."""
 
-    patch.setattr(rollback, "fence", nothing)
+    patch.setattr(RenameFiles, "fence", nothing)
 
 
 def keeps_versions(patch: pytest.MonkeyPatch) -> None:

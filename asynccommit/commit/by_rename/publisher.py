@@ -20,7 +20,7 @@ from asynccommit.commit.by_rename.recovery import (
     roll_back_job,
     status,
 )
-from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
+from asynccommit.commit.by_rename.steps import STEPS, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import finish
 from asynccommit.commit.job.cleanup import CleanupResult
@@ -49,6 +49,7 @@ from asynccommit.commit.steps.cleanup import (
     clean_up_aborted,
 )
 from asynccommit.commit.steps.rename_files import reconcile
+from asynccommit.commit.steps.runner import forward
 from asynccommit.commit.steps.step import Settled
 from asynccommit.errors import (
     CommitError,
@@ -232,7 +233,7 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
                 await began()
                 await _withdraw_if_others(run, plan)
                 settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
-                marker = await change(run, plan, settled)
+                marker = await forward(run, plan, STEPS, settled)
                 await conclude(run, plan, marker)
         except (LeaseLostError, StoreError) as error:
             state = await find_given_back(run, lease, error)

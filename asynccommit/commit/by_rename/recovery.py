@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
-from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
+from asynccommit.commit.by_rename.steps import STEPS, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import lease_lost
 from asynccommit.commit.job.cleanup import remove_if_empty
@@ -23,9 +23,8 @@ from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.plan_file import load_plan
 from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_rolled_back
-from asynccommit.commit.steps.rename_directories import put_back
 from asynccommit.commit.steps.rename_files import reconcile
-from asynccommit.commit.steps.rollback import roll_back
+from asynccommit.commit.steps.runner import backward, forward, settle
 from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.errors import CommitError, CommittedError, DeniedError, UnsupportedError
 from asynccommit.formats.commit_owner import Decision
@@ -90,11 +89,10 @@ def _is_committed(decision: Decision | None) -> bool:
 
 
 async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> Info | None:
-    await put_back(run, plan)
-    settled = await reconcile(run, plan)
+    settled = await settle(run, plan, STEPS)
     if not settled:
         await look_before_going_on(run, plan, record)
-    return await change(run, plan, settled)
+    return await forward(run, plan, STEPS, settled)
 
 
 async def roll_back_job(
@@ -135,8 +133,7 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
     if not done:
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
-            await put_back(run, plan)
-            undone = await roll_back(run, plan)
+            undone = await backward(run, plan, STEPS)
     await run.end(Ending.ROLLBACK, undone.files)
     if not done:
         await close_place(run, Ending.ROLLBACK)

@@ -1,34 +1,32 @@
-"""The common steps of committing, resuming and rolling back."""
+"""The steps of a commit by renames, and how it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.driver.drafts import reserve
 from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.commit.job.reporting import bare_report
 from asynccommit.commit.ownership.directory_of import directory_of
 from asynccommit.commit.ownership.lease import close_place, require_place, say_stopped
-from asynccommit.commit.ownership.outcome import decide
 from asynccommit.commit.paths import SAMPLE, leaves
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.steps.cleanup import clean_up, find_attempts
 from asynccommit.commit.steps.kept_manifests import keep_manifests
-from asynccommit.commit.steps.make_directories import make_directories, remove_emptied
-from asynccommit.commit.steps.move_aside import move_aside
-from asynccommit.commit.steps.rename_directories import carry
-from asynccommit.commit.steps.rename_files import rename_files
-from asynccommit.commit.steps.step import Settled
-from asynccommit.commit.steps.success_marker import prepare_success, write_success
-from asynccommit.commit.steps.swap import restore_late
-from asynccommit.commit.steps.validate import validate_output
+from asynccommit.commit.steps.make_directories import (
+    MakeDirectories,
+    remove_emptied,
+)
+from asynccommit.commit.steps.move_aside import MoveAside
+from asynccommit.commit.steps.rename_directories import RenameDirectories
+from asynccommit.commit.steps.rename_files import RenameFiles, StageFiles
+from asynccommit.commit.steps.step import CommitStep
+from asynccommit.commit.steps.success_marker import write_success
+from asynccommit.commit.steps.swap import SwapUnits, restore_late
 from asynccommit.errors import (
     LeaseLostError,
     PreconditionError,
-    RejectedError,
     StoreError,
 )
 from asynccommit.formats.commit_owner import Outcome as Ending
@@ -38,32 +36,15 @@ from asynccommit.runtime.concurrency import alongside, both
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there
 
-
-async def change(run: CommitContext, plan: Plan, settled: Settled) -> Info | None:
-    """Make what ``plan`` says true, and decide that the job is committed.
-
-    Returns the temporary file of ``_SUCCESS``, if it was written meanwhile.
-    """
-    await move_aside(run, plan.aside)
-    await carry(run, plan)
-    if not plan.made:
-        await make_directories(run, plan)
-    _, reserved = await alongside(
-        lambda: rename_files(run, plan, settled), lambda: reserve(run.store, run.layout.job_dir)
-    )
-    valid = partial(validate_output, run, plan)
-    try:
-        marker, _ = await both(
-            lambda: prepare_success(run, plan),
-            lambda: decide(run, Ending.COMMITTED, after=valid, reserved=reserved),
-        )
-    except RejectedError:
-        # On HDFS an open file takes a block of the quota of space: one file at a time takes less.
-        if not run.store.traits.nested_zones:
-            raise
-        await decide(run, Ending.COMMITTED, after=valid)
-        return None
-    return marker
+STEPS: Sequence[CommitStep] = (
+    MoveAside(),
+    RenameDirectories(),
+    MakeDirectories(),
+    StageFiles(),
+    SwapUnits(),
+    RenameFiles(),
+)
+"""What a commit changes under its destination, in order; a rollback begins with the last."""
 
 
 async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -> None:

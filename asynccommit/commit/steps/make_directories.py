@@ -11,6 +11,7 @@ from asynccommit.commit.planning.plan import (
     Plan,
     emptied_path,
 )
+from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
 from asynccommit.commit.trees import make_all
 from asynccommit.errors import (
     ExistsError,
@@ -23,19 +24,38 @@ from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import list_all, remove_directory
 
 
-async def make_directories(run: CommitContext, plan: Plan) -> None:
-    """Create every missing directory, in parallel; parents with their leaves."""
-    with run.meter.timed("job_stage_create_target_dirs", len(plan.make)):
+class MakeDirectories(CommitStep):
+    """Makes every missing directory, in parallel; parents with their leaves.
+
+    Nothing is settled: a directory that exists is made again without harm.
+    """
+
+    stage = "job_stage_create_target_dirs"
+
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``."""
+        return None if plan.made else len(plan.make)
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``."""
         await make_all(run, plan.make)
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``.
+
+        A directory that is not empty stays.
+        """
+        await remove_empty(run, plan, plan.missing)
 
 
 async def make_early(run: CommitContext, plan: Plan) -> None:
     """Create the missing directories early, beside other requests.
 
-    Errors are left to ``make_directories``, which then makes them.
+    Errors are left to ``MakeDirectories``, which then makes them.
     """
     with suppress(StoreError):
-        await make_directories(run, plan)
+        with run.meter.timed(MakeDirectories.stage, len(plan.make)):
+            await make_all(run, plan.make)
         plan.made = True
 
 

@@ -14,10 +14,11 @@ from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.planning.plan import (
     DISPLACED,
     Aside,
+    Plan,
     aside_path,
     displaced_path,
 )
-from asynccommit.commit.steps.step import REFUSED, RollbackResult
+from asynccommit.commit.steps.step import REFUSED, CommitStep, RollbackResult, Settled
 from asynccommit.commit.trees import Keep, make_all, merge, rename_to_free
 from asynccommit.errors import (
     DeniedError,
@@ -41,21 +42,41 @@ _REPLACED = (ExistsError, PreconditionError)
 _MOST = 64 * 1024 * 1024
 
 
-async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
-    """Move obstacles and replaced data into the job's own directory.
+class MoveAside(CommitStep):
+    """Moves what is in the way into the job's own directory.
 
-    Cleanup deletes them there; until then nothing is lost. Things that were moved before stay where
-    they are.
+    Cleanup deletes it there; until then nothing is lost. Each thing is settled by itself: what an
+    earlier owner has moved stays where it is.
     """
-    if not asides:
-        return
-    with run.meter.timed("op_rename", len(asides)):
 
-        async def move(aside: Aside) -> None:
-            await move_one_aside(run, aside)
-            run.meter.step()
+    stage = "op_rename"
 
-        await for_each(asides, move, workers=run.workers)
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``."""
+        return len(plan.aside) or None
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``."""
+        await move_aside(run, plan.aside)
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``.
+
+        What ``SwapUnits`` has moved aside comes back here too, now that the directories in its
+        place are gone.
+        """
+        asides = [*plan.replaced, *plan.aside]
+        await for_each(asides, restorer(run, undone), workers=run.workers)
+
+
+async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
+    """Move obstacles and replaced data into the job's own directory."""
+
+    async def move(aside: Aside) -> None:
+        await move_one_aside(run, aside)
+        run.meter.step()
+
+    await for_each(asides, move, workers=run.workers)
 
 
 async def move_one_aside(run: CommitContext, aside: Aside) -> None:

@@ -29,6 +29,7 @@ from asynccommit.commit.planning.whole_directories import (
     print_of,
     with_prints,
 )
+from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
@@ -38,21 +39,49 @@ _HELD = "held-"
 _REFUSED = (ExistsError, NotFoundError, RejectedError)  # an overlay renames files alone
 
 
-async def carry(run: CommitContext, plan: Plan) -> None:
-    """Move whole directories, and mark their files in ``plan``.
+class RenameDirectories(CommitStep):
+    """Moves whole directories, and marks their files in the plan.
 
     Directories that were created meanwhile, or hold unplanned files, are merged file by file.
     """
-    if plan.made or not (chosen := await with_prints(run, plan, choose(run, plan))):
-        return
 
-    async def move(tree: CarriedTree) -> None:
-        await _move(run, plan, tree)
-        run.meter.step()
+    stage = "job_stage_rename_directories"
 
-    with run.meter.timed("job_stage_rename_directories", len(chosen)):
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``."""
+        return None if plan.made else len(choose(run, plan)) or None
+
+    async def settle(self, run: CommitContext, plan: Plan, settled: Settled) -> Settled:
+        """See ``CommitStep.settle``.
+
+        The files of a published directory are settled one by one.
+        """
+        await put_back(run, plan)
+        return settled
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``."""
+
+        async def move(tree: CarriedTree) -> None:
+            await _move(run, plan, tree)
+            run.meter.step()
+
+        chosen = await with_prints(run, plan, choose(run, plan))
         await for_each(chosen, move, workers=run.workers)
-    plan.make = _still_to_make(plan)
+        plan.make = _still_to_make(plan)
+
+    async def fence(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.fence``.
+
+        A directory that is held goes back, to be fenced with its task.
+        """
+        await put_back(run, plan)
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``.
+
+        ``RenameFiles`` undoes the files, whichever way they came.
+        """
 
 
 async def put_back(run: CommitContext, plan: Plan) -> None:

@@ -26,8 +26,8 @@ from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.commit.steps.identity import at_destinations, identity_of, sources_there
 from asynccommit.commit.steps.restored import without_old
-from asynccommit.commit.steps.step import Settled
-from asynccommit.commit.steps.swap import swap_in
+from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
+from asynccommit.commit.steps.undo_renames import fence, take_back
 from asynccommit.commit.steps.validate import validates
 from asynccommit.commit.tasks.scan_task import TaskFiles
 from asynccommit.commit.trees import make_all
@@ -47,6 +47,78 @@ _OFTEN = 32  # renames from one look at the lease to the next
 _ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
 
 Place = Callable[[str], str]
+
+
+class StageFiles(CommitStep):
+    """Renames files of units to where their unit is put together."""
+
+    stage = "job_stage_rename_files"
+
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``.
+
+        ``RenameFiles`` counts all files.
+        """
+        return 0 if plan.units else None
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``."""
+        plan.held.clear()
+        mover = FileMover(run, plan, settled, _stager(run, plan))
+        await mover.move(Chunked(_each(plan, staged=True)))
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``.
+
+        Such files go with the owner's directory, where they are.
+        """
+
+
+class RenameFiles(CommitStep):
+    """Renames every file to its destination, but those that come with a unit.
+
+    The first failure stops new renames and is raised once those under way have ended; files that
+    were renamed stay where they are.
+    """
+
+    stage = "job_stage_rename_files"
+
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``."""
+        return plan.loaded.files
+
+    async def settle(self, run: CommitContext, plan: Plan, settled: Settled) -> Settled:
+        """See ``CommitStep.settle``.
+
+        Files of units are settled with the others.
+        """
+        return await reconcile(run, plan)
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``.
+
+        A sample of the names is kept in the plan.
+        """
+        loaded, mover = plan.loaded, FileMover(run, plan, settled)
+        await plan.take_sample()
+        if plan.units:
+            await mover.move(Chunked(_each(plan, staged=False)))
+        elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
+            run.meter.step(loaded.files)  # each has come with its directory
+        elif run.slicer is not None and not (plan.replaced or settled or run.identity.epoch > 1):
+            await run.slicer.move(plan.carried)
+        else:
+            await mover.move(loaded.spill.entries())
+        run.meter.statistics.count("committer_files_committed", loaded.files)
+        run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
+
+    async def fence(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.fence``."""
+        await fence(run, plan, undone)
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``."""
+        await take_back(run, plan, undone)
 
 
 async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
@@ -71,32 +143,6 @@ async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> S
         sources = None if sure or not there else await sources_there(run, plan)
     plan.settled = len(there)
     return Settled(run, plan, there, sources)
-
-
-async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None:
-    """Rename every file of the plan, and keep a sample of their names.
-
-    Files of units go to where their unit is put together; then the units take the place of what
-    they replace; then the other files go to theirs. The first failure stops new renames and is
-    raised once those under way have ended; files that were renamed stay where they are.
-    """
-    loaded = plan.loaded
-    with run.meter.timed("job_stage_rename_files", loaded.files):
-        await plan.take_sample()
-        if plan.units or plan.replaced:
-            place = _stager(run, plan)
-            plan.held.clear()
-            await FileMover(run, plan, settled, place).move(Chunked(_each(plan, staged=True)))
-            await swap_in(run, plan)
-            await FileMover(run, plan, settled).move(Chunked(_each(plan, staged=False)))
-        elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
-            run.meter.step(loaded.files)  # each has come with its directory
-        elif run.slicer is not None and run.identity.epoch == 1 and not settled:
-            await run.slicer.move(plan.carried)
-        else:
-            await FileMover(run, plan, settled).move(loaded.spill.entries())
-    run.meter.statistics.count("committer_files_committed", loaded.files)
-    run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
 
 
 async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Sequence[Entry]]:

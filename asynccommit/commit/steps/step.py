@@ -1,8 +1,10 @@
-"""A step of a commit: its result, forward and back."""
+"""A step of a commit: what is done, settled after a crash, and undone."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED
@@ -105,3 +107,49 @@ class RollbackResult:
         more = len(self.left) + self.more - NAMED
         if more > 0:
             run.warn(f"{more} more paths differ from their state before the commit")
+
+
+class CommitStep(ABC):
+    """One kind of change under the destination.
+
+    Each method may be called again, by this owner or a later one, in any state that a crash has
+    left.
+
+    Attributes:
+        stage: Hadoop's name for it. Consecutive steps with the same name are timed as one.
+    """
+
+    stage: ClassVar[str]
+
+    @abstractmethod
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """Return how many things its progress counts.
+
+        ``None`` if this commit does without the step.
+        """
+
+    async def settle(self, run: CommitContext, plan: Plan, settled: Settled) -> Settled:
+        """Find what earlier owners have done of it.
+
+        What they left half done is put back, or is finished by ``do``. Steps whose items look for
+        themselves return what they are given.
+        """
+        return settled
+
+    @abstractmethod
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """Do what is not done yet."""
+
+    async def fence(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """Keep an earlier owner's late request from doing it after ``undo``.
+
+        Every step is fenced before the first one is undone.
+        """
+        return
+
+    @abstractmethod
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """Undo what any owner has done of it.
+
+        What cannot be undone is noted in ``undone``.
+        """

@@ -18,12 +18,39 @@ from asynccommit.commit.planning.plan import (
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.make_directories import remove_empty
 from asynccommit.commit.steps.move_aside import keeper, move_one_aside
-from asynccommit.commit.steps.step import RollbackResult
+from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
 from asynccommit.commit.trees import merge, rename_to_free, to_place
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, walk
+
+
+class SwapUnits(CommitStep):
+    """Moves what a mode replaces aside, and the units in its place.
+
+    Each unit is settled by itself: one that is in its place stays there.
+    """
+
+    stage = "job_stage_rename_files"
+
+    def count(self, run: CommitContext, plan: Plan) -> int | None:
+        """See ``CommitStep.count``.
+
+        Files are counted by the steps around this one.
+        """
+        return 0 if plan.units or plan.replaced else None
+
+    async def do(self, run: CommitContext, plan: Plan, settled: Settled) -> None:
+        """See ``CommitStep.do``."""
+        await swap_in(run, plan)
+
+    async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
+        """See ``CommitStep.undo``.
+
+        Their files are out by now. ``MoveAside`` brings back what the units have replaced.
+        """
+        await _remove_units(run, plan)
 
 
 async def swap_in(run: CommitContext, plan: Plan) -> None:
@@ -172,7 +199,7 @@ async def _give_way(run: CommitContext, _: str, place: str) -> None:
     run.warn(f"{place} was replaced by a task's file")
 
 
-async def remove_units(run: CommitContext, plan: Plan) -> None:
+async def _remove_units(run: CommitContext, plan: Plan) -> None:
     """Remove emptied unit directories, to restore what they replaced."""
     replaced = {aside.path for aside in plan.replaced}
     directories: list[str] = []
