@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -14,6 +15,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.meter import CommitMeter, OnProgress
 from asynccommit.commit.orders import Runner
 from asynccommit.commit.output_sizes import OutputSizes
+from asynccommit.errors import CommitError, OutcomeUnknownError, StoreError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
@@ -116,6 +118,44 @@ class CommitIdentity:
 
 
 @dataclass(slots=True)
+class Promise:
+    """The promise to the caller of a commit, abort or look, and the news.
+
+    Attributes:
+        phase: what may have changed; set by the commit record and by the outcome.
+        renamed: files that reached their destinations; too low if ``miscounted``.
+        withdrawn: the commit gives way to another job.
+        warnings: what is to be known about an operation that succeeds.
+        told: whether ``on_visible`` was called, so that warnings and errors are logged from then
+            on.
+        result: what the operation has done, once it has ended.
+    """
+
+    phase: Phase = Phase.PLANNING
+    renamed: int = 0
+    miscounted: bool = False
+    withdrawn: bool = False
+    warnings: list[str] = field(default_factory=list)
+    told: bool = False
+    result: JobReport | AbortReport | None = None
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Promise less while a request is sent that begins the commit.
+
+        It is taken back if the request has certainly failed.
+        """
+        self.phase = Phase.CHANGING
+        try:
+            yield
+        except OutcomeUnknownError:
+            raise
+        except (StoreError, CommitError):
+            self.phase = Phase.PLANNING
+            raise
+
+
+@dataclass(slots=True)
 class CommitContext:
     """The context of one commit or abort, on one event loop.
 
@@ -125,23 +165,17 @@ class CommitContext:
         options: options of the commit; those of its record once that is read.
         meter: clock and counters of the stages.
         identity: which commit this is, and which owner.
-        phase: what the caller is promised; set by the commit record and by the outcome.
+        promise: what the caller may count on if the commit ends now.
         lease: the right to continue, while this process owns the commit.
-        withdrawn: the commit gives way to another job.
         asked: whether somebody has named this job to be finished or undone; the commit of another
             user is left alone otherwise.
         trusted: the id of the commit that this process has begun, or has found to be its user's.
-        renamed: files that reached their destinations; too low if ``miscounted``.
         success: the URL of ``_SUCCESS``.
-        reserved: the empty file in the owner's directory for the content of ``_SUCCESS``.
         snapshot: the store with answers that were read at once, before the commit began.
         on_visible: called when readers see the job's files and ``_SUCCESS``, before the clean-up.
         on_end: awaited with the outcome and the number of files that were moved or moved back, when
             all are in place, before the clean-up deletes what tells so. Another owner may await it
             again.
-        told: whether ``on_visible`` was called, so that warnings and errors are logged from then
-            on.
-        result: what the operation has done, for observers.
         sizes: the files of the job by directory, once they are loaded.
         slicer: what hands the files out to workers; ``None`` without workers.
     """
@@ -151,23 +185,16 @@ class CommitContext:
     options: Options
     meter: CommitMeter
     identity: CommitIdentity = field(default_factory=CommitIdentity)
-    phase: Phase = Phase.PLANNING
+    promise: Promise = field(default_factory=Promise)
     lease: Ownership | None = None
-    withdrawn: bool = False
     asked: bool = True
     trusted: str = ""
-    renamed: int = 0
-    miscounted: bool = False
     success: str | None = None
-    reserved: str | None = None
     snapshot: Store | None = None
     on_visible: OnVisible | None = None
     on_end: OnEnd | None = None
-    told: bool = False
-    result: JobReport | AbortReport | None = None
     sizes: OutputSizes | None = None
     slicer: Slicer | None = None
-    warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -179,14 +206,15 @@ class CommitContext:
         on_progress: OnProgress | None = None,
     ) -> Self:
         """Return the context of a commit, abort or look that begins now."""
-        warnings: list[str] = []
-        waiting = partial(waiting_for, environment.store)
-        meter = CommitMeter(layout.job_id, on_progress, warnings.append, waiting, layout.log_fields)
-        return cls(environment, layout, options, meter, warnings=warnings)
+        promise, waiting = Promise(), partial(waiting_for, environment.store)
+        warn = promise.warnings.append
+        meter = CommitMeter(layout.job_id, on_progress, warn, waiting, layout.log_fields)
+        return cls(environment, layout, options, meter, promise=promise)
 
     def of_attempt(self, layout: Layout) -> Self:
         """Return the context of another attempt or job, in the same environment."""
-        return replace(self, layout=layout, identity=CommitIdentity())
+        promise = replace(self.promise)  # with the same list of warnings
+        return replace(self, layout=layout, identity=CommitIdentity(), promise=promise)
 
     def act_for(self, commit_id: str) -> None:
         """Make this run read and write only files of the commit with this id."""
@@ -197,6 +225,16 @@ class CommitContext:
         """Raise ``LeaseLostError`` if this owner may not continue."""
         if self.lease is not None:
             self.lease.check()
+
+    @property
+    def phase(self) -> Phase:
+        """Return the guarantee that the caller has now."""
+        return self.promise.phase
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return the warnings for the caller until now."""
+        return self.promise.warnings
 
     @property
     def store(self) -> Store:
@@ -238,7 +276,7 @@ class CommitContext:
 
     def renamed_one(self) -> None:
         """Count a file that reached its destination."""
-        self.renamed += 1
+        self.promise.renamed += 1
         self.meter.step()
 
     async def end(self, outcome: Outcome, files: int) -> None:
@@ -253,7 +291,7 @@ class CommitContext:
         if tell is None or not behind or self.meter.is_telling:
             return
         self.meter.silence()
-        self.told = True
+        self.promise.told = True
         try:
             tell(replace(report(), seconds=self.meter.elapsed))
         except Exception as error:  # the job is committed, whatever the caller makes of it
@@ -261,8 +299,8 @@ class CommitContext:
 
     def warn(self, text: str) -> None:
         """Add a warning for the caller; the commit continues."""
-        self.warnings.append(text)
-        if self.told:
+        self.promise.warnings.append(text)
+        if self.promise.told:
             told = self.layout.job_id, Redacted(text)
             log.warning("job %s: %s", *told, extra=self.layout.log_fields)
 

@@ -87,9 +87,9 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
         kept = "" if gone or run.layout.outside else _KEPT
         text = f"{gone or why}. Nothing under {run.layout.dest} was changed{kept}"
         return PreflightError(job_id, stage, (error,), text)
-    least = "at least " if run.miscounted or run.identity.epoch > 1 else ""
+    least = "at least " if run.promise.miscounted or run.identity.epoch > 1 else ""
     left = (
-        f"{least}{run.renamed} files are at their destinations"
+        f"{least}{run.promise.renamed} files are at their destinations"
         f"{'' if run.layout.outside else _NO_MARKER}, and everything else is kept in "
         f"{run.layout.sources_dir if run.layout.outside else run.layout.attempt_dir}. {finish(run)}"
     )

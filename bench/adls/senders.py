@@ -57,7 +57,7 @@ def commit(library: str) -> Callable[[str], Sender]:
                 loaded.sources.update(entry.source.rpartition("/")[0] for entry in entries)
                 plan = Plan(loaded)
                 await RenameFiles().do(run, plan, Settled(run, plan))
-            assert run.renamed == len(pairs)
+            assert run.promise.renamed == len(pairs)
 
         return Sender(of_store(store).rename, store.aclose, every)
 

@@ -19,9 +19,7 @@ BEFORE = {
     *("movability", "conflicts", "concurrent_jobs", "save_manifest", "load_tasks"),
 }
 """Modules that read and plan, before anything has happened to a file, and validation."""
-_SETS = re.compile(
-    r"^\s*((?:self\._)?run\.(?!meter)[\w.]+(?:, run\.[\w.]+)*)(?:: [^=]+)? [+-]?= ", re.M
-)
+_OF_CONTEXT = re.compile(r"((?:self\._?)?(?:run|context|undo)\.|self\.)([a-z]\w*)")
 
 
 def floors(folder: Path) -> int:
@@ -70,20 +68,34 @@ def _taken(path: Path) -> set[str]:
 
 
 def mutable_fields() -> list[str]:
-    """Return the fields of the context of a commit: it is not frozen, so each can be set."""
+    """Return the fields of the context of a commit that something sets, or sets a field of.
+
+    The meter is one: it counts.
+    """
     tree = ast.parse((COMMIT / "context.py").read_text("utf-8"))
     context = next(it for it in tree.body if getattr(it, "name", "") == "CommitContext")
     assert isinstance(context, ast.ClassDef)
-    return [ast.unparse(it.target) for it in context.body if isinstance(it, ast.AnnAssign)]
+    fields = [ast.unparse(it.target) for it in context.body if isinstance(it, ast.AnnAssign)]
+    return [name for name in fields if name in {"meter"} | {place.split()[1] for place in places()}]
 
 
 def places() -> list[str]:
-    """Return the places that set a field of the context, or of the identity in it."""
+    """Return the places that set a field of the context, or of what is in it but the meter."""
     return [
-        f"{path.relative_to(COMMIT)}: {line[1]}"
+        f"{path.relative_to(COMMIT)}: {name}"
         for path in sorted(COMMIT.rglob("*.py"))
-        for line in _SETS.finditer(path.read_text("utf-8"))
+        for name in _set_in(ast.parse(path.read_text("utf-8")), here=path.stem == "context")
     ]
+
+
+def _set_in(tree: ast.AST, *, here: bool) -> list[str]:
+    made = (it for it in ast.walk(tree) if isinstance(it, ast.Assign | ast.AugAssign))
+    targets = [
+        t for it in made for t in (it.targets if isinstance(it, ast.Assign) else [it.target])
+    ]
+    each = [one for it in targets for one in (it.elts if isinstance(it, ast.Tuple) else [it])]
+    found = (_OF_CONTEXT.match(ast.unparse(one)) for one in each)
+    return [it[2] for it in found if it and (it[1] != "self." or here) and it[2] != "meter"]
 
 
 def main() -> int:
@@ -93,7 +105,7 @@ def main() -> int:
     lines = [
         f"modules that say what can happen to one file: {', '.join(about_one_file())}",
         *(f"floors of {name}: {height}" for name, height in heights.items()),
-        f"fields of the context: {len(mutable_fields())}",
+        f"mutable fields of the context: {len(mutable_fields())}: {', '.join(mutable_fields())}",
         f"places that set them: {len(places())}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -7,7 +7,7 @@ tasks: the files to move are given, and are where their owner has left them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
@@ -111,7 +111,7 @@ class MoveCommitter(TaskSide):
     @property
     def renamed(self) -> int:
         """Return how many files reached their destinations by this process."""
-        return 0 if self._context is None else self._context.renamed
+        return 0 if self._context is None else self._context.promise.renamed
 
     @property
     def has_begun(self) -> bool:
@@ -128,9 +128,7 @@ class MoveCommitter(TaskSide):
         return ManifestCommitter
 
     def _run(self, on_progress: OnProgress | None = None) -> CommitContext:
-        run = super()._run(on_progress)
-        run.on_end = self._on_end
-        self._context = run
+        self._context = run = replace(super()._run(on_progress), on_end=self._on_end)
         return run
 
     async def _began(self) -> None:
@@ -139,5 +137,7 @@ class MoveCommitter(TaskSide):
             await self._on_begin()
         except PreconditionError:
             assert self._context is not None
-            self._context.withdrawn = True  # nothing was moved, and nobody would find the record
+            self._context.promise.withdrawn = (
+                True  # nothing was moved, and nobody would find the record
+            )
             raise

@@ -143,10 +143,10 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
                     await directory.restore_begun(run)
                 state = await read_state(run.store, run.layout)
         except ManifestError:
-            run.phase = Phase.BEGUN
+            run.promise.phase = Phase.BEGUN
             raise
         if state is not None:
-            run.phase = Phase.BEGUN
+            run.promise.phase = Phase.BEGUN
             run.layout = recorded(run.layout, state.record.options)
         return state
 
@@ -320,5 +320,5 @@ async def _withdraw_if_others(run: CommitContext, plan: Plan) -> None:
     try:
         await look_after_record(run, plan)
     except PreconditionError:
-        run.withdrawn = True
+        run.promise.withdrawn = True
         raise

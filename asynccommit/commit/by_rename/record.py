@@ -55,7 +55,6 @@ from asynccommit.errors import (
     PreconditionError,
     PreflightError,
     RejectedError,
-    StoreError,
 )
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
@@ -283,11 +282,14 @@ async def _make_place(run: CommitContext, plan: Plan) -> None:
         await cast(OwnedStore, run.store).mkdir(run.layout.epoch_dir(1), private=True)
         missing = [path for path in missing if path != run.layout.epoch_dir(1)]
     own = missing == [run.layout.epoch_dir(1)]
+
+    async def reserve() -> None:  # which makes the owner's directory
+        plan.reserved = await reserve_success(run)
+
     await together(
-        lambda: reserve_success(run),  # which makes the owner's directory
-        lambda: make_all(run, [] if own and run.store.traits.drafts else missing),
+        reserve, lambda: make_all(run, [] if own and run.store.traits.drafts else missing)
     )
-    if run.reserved is None and own and run.store.traits.drafts:
+    if plan.reserved is None and own and run.store.traits.drafts:
         await make_all(run, missing)
 
 
@@ -401,7 +403,7 @@ async def _withdraw(run: CommitContext, record: Info) -> bool:
     else:
         with suppress(NotFoundError):
             await run.store.delete(run.layout.record)
-    run.identity.epoch, run.phase = 0, Phase.PLANNING
+    run.identity.epoch, run.promise.phase = 0, Phase.PLANNING
     return True
 
 
@@ -458,23 +460,16 @@ def _outside(run: CommitContext, plan: Plan) -> tuple[str, ...]:
 
 async def _write(run: CommitContext, data: bytes, ahead: Info | None) -> Info:
     run.act_for(sha256(data).hexdigest())
-    run.phase = Phase.CHANGING
     try:
-        info = await _put(run, data, ahead)
+        with run.promise.changing():
+            info = await _put(run, data, ahead)
     except ExistsError as error:
-        run.phase = Phase.PLANNING
         raise _owned(run) from error
-    except CommitError:
-        run.phase = Phase.PLANNING
-        raise
     except OutcomeUnknownError:
         found = await _in_place(run, data)
         if found is None:
             raise
         info = found
-    except StoreError:
-        run.phase = Phase.PLANNING
-        raise
     await make_durable(run, run.layout.record, run.layout.attempt_dir)
     return info
 

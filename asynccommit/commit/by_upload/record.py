@@ -27,7 +27,6 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     OwnedError,
     PreflightError,
-    StoreError,
 )
 from asynccommit.formats.upload_record import (
     MAX_RECORD_BYTES,
@@ -128,21 +127,17 @@ async def _require_driver(run: UploadContext) -> None:
 async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
     path = run.layout.record
     run.act_for(plan_id)
-    run.phase = Phase.CHANGING
     try:
-        run.record_etag = (await save(run, path, data)).etag
+        with run.promise.changing():
+            run.record_etag = (await save(run, path, data)).etag
     except ExistsError as error:
-        run.phase = Phase.PLANNING
         there = await read_if_there(run, path, MAX_RECORD_BYTES)
         if there != data:
             raise _taken(run, closed=there is not None and is_closed(there)) from error
-        run.phase = Phase.CHANGING
+        run.promise.phase = Phase.CHANGING
     except OutcomeUnknownError:
         if await read_if_there(run, path, MAX_RECORD_BYTES) != data:
             raise
-    except StoreError:
-        run.phase = Phase.PLANNING
-        raise
 
 
 def _taken(run: UploadContext, *, closed: bool) -> CommitError:

@@ -271,17 +271,15 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             ForeignCommitError: another user has begun this commit; nothing was done.
             CommitError: it failed after changes; it can be resumed or rolled back.
         """
-        run = self._run(on_progress)
-        run.asked = False
-        run.on_visible = on_visible
+        run = replace(self._run(on_progress), asked=False, on_visible=on_visible)
         if made_destination is not None:
             self._made_destination = made_destination
         try:
             async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
                 report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
-                run.result = report
+                run.promise.result = report
         except BaseException as error:
-            if run.told:
+            if run.promise.told:
                 log.warning("%s", Redacted(error), extra=run.layout.log_fields)
             await self._undo_if_wanted(run, error)
             raise
@@ -338,7 +336,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
 
     async def _already(self, run: RunT, state: StateT | None) -> JobReport:
         """Clean up a committed job; write its report if there is none yet."""
-        run.phase = Phase.COMMITTED
+        run.promise.phase = Phase.COMMITTED
         await self.publisher.finish(run, state)
         log.info("job %s: committed before", run.layout.job_id, extra=run.layout.log_fields)
         if not await has_report(run):
@@ -347,15 +345,14 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
 
     async def _undo_if_wanted(self, run: RunT, error: BaseException) -> None:
         """Roll back a failed commit if the options or the commit ask for it."""
-        if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
+        if self.options.on_failure is not OnFailure.ROLLBACK and not run.promise.withdrawn:
             note_interrupt(run, error)
             return
         # Who asked for the commit has named the places outside.
         options = replace(self.options, allow_outside_destination=True)
         trusted = run.identity.commit_id
-        undo = replace(
-            self._run(), options=options, withdrawn=run.withdrawn, asked=False, trusted=trusted
-        )
+        undo = replace(self._run(), options=options, asked=False, trusted=trusted)
+        undo = replace(undo, promise=replace(undo.promise, withdrawn=run.promise.withdrawn))
         say = partial(say_undone, run, error)
         await undo_half_way(run, error, lambda: self._roll_back(undo), say)
 
@@ -372,7 +369,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             with publisher.new_plan(run, mode) as plan:
                 await publisher.load(run, plan, tasks)
                 await publisher.preflight(run, plan, overwrite, dry=True)
-                run.result = report = replace(publisher.report(run, plan), dry_run=True)
+                run.promise.result = report = replace(publisher.report(run, plan), dry_run=True)
                 return report
 
     # --- a commit that has begun
@@ -397,10 +394,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Raises ``OwnedError`` if its owner is alive, ``NotFoundError`` if no commit has begun, and
         the errors of ``commit_job``.
         """
-        run = self._run(on_progress)
-        run.asked = self.asked
+        run = replace(self._run(on_progress), asked=self.asked)
         async with self.publisher.working(run):
-            run.result = report = await self._resume(run, force=force, adopt=adopt)
+            run.promise.result = report = await self._resume(run, force=force, adopt=adopt)
         return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
@@ -423,12 +419,11 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Raises ``OwnedError`` if its owner is alive and ``force`` is false, ``CommittedError`` if
         it is committed, ``CommitError``.
         """
-        run = self._run(on_progress)
-        run.asked = self.asked
+        run = replace(self._run(on_progress), asked=self.asked)
         with observed_job(run, "rollback"):
-            run.result = await self._roll_back(run, force=force)
+            run.promise.result = await self._roll_back(run, force=force)
             await run.meter.end()
-            return run.result
+            return run.promise.result
 
     async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:
         async with AsyncExitStack() as looking:
@@ -463,8 +458,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         run = self._run()
         with observed_job(run, "abort"):
-            run.result = await self._abort(run, reason, careful=careful)
-            return run.result
+            run.promise.result = await self._abort(run, reason, careful=careful)
+            return run.promise.result
 
     async def _abort(self, run: RunT, reason: str, *, careful: bool) -> AbortReport:
         async with commit_failures(run), self.publisher.looking(run):

@@ -21,7 +21,7 @@ N = TypeVar("N", int, float)
 def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
     """Call the observers for a job operation in the block.
 
-    Its result is ``run.result`` when the block ends.
+    Its result is ``run.promise.result`` when the block ends.
     """
     layout = run.layout
     before = run.environment.traffic()
@@ -41,7 +41,7 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
         try:
             yield
         finally:
-            ended.report = run.result
+            ended.report = run.promise.result
             try:
                 ended.counts = counts()
             except Exception:  # the job may be committed: its end is told without counts

@@ -45,7 +45,7 @@ def timeline_of(run: CommitContext) -> Timeline:
 def course_of(run: CommitContext) -> Course:
     """Return the counts of a commit, and its course until now."""
     traffic, sizes = run.environment.traffic(), run.sizes
-    report = run.result if isinstance(run.result, JobReport) else None
+    report = run.promise.result if isinstance(run.promise.result, JobReport) else None
     counted = run.environment.counted.items()
     return Course(
         str(run.layout.dest),

@@ -274,7 +274,7 @@ async def say_stopped(run: CommitContext, error: BaseException | None = None) ->
         int(run.host.now() * 1000),
         stage,
         text,
-        run.renamed,
+        run.promise.renamed,
     )
     why = "the store did not answer in time"
     with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):

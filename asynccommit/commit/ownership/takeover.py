@@ -124,7 +124,11 @@ async def refuse_in_flight(run: CommitContext, standing: CommitState) -> None:
     Raises ``OwnedError``.
     """
     remote = bool(run.store.traits.account)
-    if not (run.layout.outside and remote) or standing.decision is not None or run.withdrawn:
+    if (
+        not (run.layout.outside and remote)
+        or standing.decision is not None
+        or run.promise.withdrawn
+    ):
         return
     if await is_expired(run, run.layout, standing, _UNDONE_AFTER):
         return
@@ -196,7 +200,7 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
     lease = Lease(run)
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
-        run.identity.epoch, run.phase = epoch, Phase.CHANGING
+        run.identity.epoch, run.promise.phase = epoch, Phase.CHANGING
         if standing.stop is None:
             await asyncio.sleep(standing.record.grant)  # its workers may outlive it
         if traits.fences:

@@ -43,6 +43,7 @@ class Plan:
         make: directories to make, only those whose parents do not tell: the leaves.
         missing: every directory that the job makes.
         made: whether the directories to make were made as the commit began.
+        reserved: the empty file in the owner's directory for the content of ``_SUCCESS``.
         sample: destinations of the first files renamed.
         settled: files that an earlier owner of this commit has moved already.
         carried: directories of tasks whose files were moved with them.
@@ -62,6 +63,7 @@ class Plan:
     make: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     made: bool = False
+    reserved: str | None = None
     sample: list[str] = field(default_factory=list)
     settled: int = 0
     carried: set[str] = field(default_factory=set)

@@ -146,9 +146,9 @@ class Slicing:
 
     def _took(self, tally: Tally) -> None:
         run = self.run
-        run.renamed = min(run.renamed + tally.done, self.plan.loaded.files)
+        run.promise.renamed = min(run.promise.renamed + tally.done, self.plan.loaded.files)
         run.meter.step(tally.rows)
-        run.warnings += tally.warnings
+        run.warnings.extend(tally.warnings)
 
 
 async def hand_out(

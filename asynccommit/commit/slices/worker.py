@@ -73,7 +73,7 @@ class Worker:
         """
         run, order = self._run, self._order
         begin = run.host.clock()
-        run.renamed, run.warnings[:] = 0, []
+        run.promise.renamed, run.warnings[:] = 0, []
         self.permit.check()
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = Plan(loaded, carried=set(order.carried))
@@ -82,7 +82,9 @@ class Worker:
             await FileMover(run, plan, Settled(run, plan)).move(loaded.spill.entries())
             took, warnings = run.host.clock() - begin, tuple(run.warnings)
             name = run.host.process
-            return Tally(piece.chunk, name, loaded.files, run.renamed, took, warnings=warnings)
+            return Tally(
+                piece.chunk, name, loaded.files, run.promise.renamed, took, warnings=warnings
+            )
 
 
 def worker_context(order: Order, store: Store, host: Host) -> CommitContext:
@@ -91,5 +93,5 @@ def worker_context(order: Order, store: Store, host: Host) -> CommitContext:
     options = Options(**told, allow_outside_destination=True)  # the owner has read the whole plan
     run = CommitContext.new(Environment(store, host, store), order.layout, options)
     run.identity = CommitIdentity(order.commit_id, "", order.epoch)
-    run.phase = Phase.CHANGING
+    run.promise.phase = Phase.CHANGING
     return run

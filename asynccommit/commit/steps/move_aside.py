@@ -231,7 +231,7 @@ def restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], Aw
         run.check_lease()
         place = aside_path(run.layout, run.place, aside.path)
         half: StoreError | None = None
-        if not (run.store.traits.fences or run.withdrawn):
+        if not (run.store.traits.fences or run.promise.withdrawn):
             half = await _take_version(run, aside, place)
         try:
             await _bring_back(run, place, aside, keep)

@@ -35,13 +35,15 @@ from asynccommit.formats.success import (
 from asynccommit.stores.base import DraftingStore, Info
 
 
-async def reserve_success(run: CommitContext) -> None:
+async def reserve_success(run: CommitContext) -> str | None:
     """Create an empty file for the content of ``_SUCCESS``, and its directory.
 
     What fills it later creates nothing: once another owner has taken the directory, it fails.
+    Returns its path, if there is one.
     """
     if _is_written_ahead(run):
-        run.reserved = await reserve(run.store, run.layout.epoch_dir(1))
+        return await reserve(run.store, run.layout.epoch_dir(1))
+    return None
 
 
 def _is_written_ahead(run: CommitContext) -> bool:
@@ -88,7 +90,7 @@ async def _write_temp(run: CommitContext, plan: Plan) -> Info:
     temp = layout.success_temp(run.identity.epoch)
     run.sizes = plan.loaded.sizes
     data = encode_success(summarise(run, "committer_commit_job", plan.sample))
-    reserved, run.reserved = run.reserved, None
+    reserved, plan.reserved = plan.reserved, None
     if reserved is not None:
         return await cast(DraftingStore, run.store).fill(reserved, data)
     written = await directory_of(run).write(run, temp, data)
