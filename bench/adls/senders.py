@@ -10,8 +10,8 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.rename_files import RenameFiles
-from asynccommit.commit.steps.step import Settled
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store

@@ -27,9 +27,10 @@ from asynccommit.commit.steps import (
     swap,
     undo_renames,
 )
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.make_directories import MakeDirectories
 from asynccommit.commit.steps.rename_files import RenameFiles
-from asynccommit.commit.steps.step import RollbackResult, Settled
+from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import Decision, encode_decision

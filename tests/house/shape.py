@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 COMMIT = Path(__file__).parents[2] / "asynccommit" / "commit"
-ONE_FILE = {"Entry", "Settled", "RollbackResult"}
-"""Who names one of these as an argument decides, does, settles or undoes something of one file."""
+ONE_FILE = {"Entry"}
+"""Who takes one of these as an argument decides, does, settles or undoes something of one file."""
 BEFORE = {
     *("entries", "load_etags", "load_manifests", "plan", "plan_check", "plan_file", "preflight"),
     *("quotas", "scan_task", "uncommittable", "unfit_sources", "validate", "write_modes"),

@@ -1,7 +1,7 @@
 """The manifest committer: tasks list files, the job renames them.
 
 Compatible on the store with Hadoop's committer of this name (3.4.1 and later; the manifests of
-earlier ones load too). Differences and their reasons are in docs/protocol.md.
+earlier ones load too). Differences and their reasons are in docs/protocol-spec.md.
 """
 
 from __future__ import annotations

@@ -43,14 +43,10 @@ from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.preflight import preflight
 from asynccommit.commit.planning.snapshot import look_ahead, look_at_destination
 from asynccommit.commit.slices.hand_out import with_workers
-from asynccommit.commit.steps.cleanup import (
-    begun_attempts,
-    clean_up,
-    clean_up_aborted,
-)
+from asynccommit.commit.steps.cleanup import begun_attempts, clean_up, clean_up_aborted
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.rename_files import reconcile
 from asynccommit.commit.steps.runner import forward
-from asynccommit.commit.steps.step import Settled
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,

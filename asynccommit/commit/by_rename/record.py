@@ -35,11 +35,7 @@ from asynccommit.commit.planning.conflicts import places_of
 from asynccommit.commit.planning.plan import Plan, aside_path, staged_path
 from asynccommit.commit.planning.plan_check import REPLACES
 from asynccommit.commit.planning.plan_file import PlanWriter, drop_plan
-from asynccommit.commit.planning.quotas import (
-    about_names,
-    is_about_names,
-    refuse_without_names,
-)
+from asynccommit.commit.planning.quotas import about_names, is_about_names, refuse_without_names
 from asynccommit.commit.planning.whole_directories import carries
 from asynccommit.commit.steps.cleanup import begun_attempts, clean_up_aborted
 from asynccommit.commit.steps.identity import content_print, source_print, sources_there

@@ -14,21 +14,14 @@ from asynccommit.commit.paths import SAMPLE, leaves
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.steps.cleanup import clean_up, find_attempts
 from asynccommit.commit.steps.kept_manifests import keep_manifests
-from asynccommit.commit.steps.make_directories import (
-    MakeDirectories,
-    remove_emptied,
-)
+from asynccommit.commit.steps.make_directories import MakeDirectories, remove_emptied
 from asynccommit.commit.steps.move_aside import MoveAside
 from asynccommit.commit.steps.rename_directories import RenameDirectories
 from asynccommit.commit.steps.rename_files import RenameFiles, StageFiles
 from asynccommit.commit.steps.step import CommitStep
 from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.commit.steps.swap import SwapUnits, restore_late
-from asynccommit.errors import (
-    LeaseLostError,
-    PreconditionError,
-    StoreError,
-)
+from asynccommit.errors import LeaseLostError, PreconditionError, StoreError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.options.job import OnCleanupFailure
 from asynccommit.results import JobReport

@@ -4,7 +4,7 @@ Tasks upload; the job completes the uploads.
 
 This is the job side, the same for all of them; ``magic.py`` and ``staging.py`` add the task side.
 It is compatible on the store with Hadoop's S3A committers. Differences and their reasons are in
-docs/protocol.md.
+docs/protocol-spec.md.
 """
 
 from __future__ import annotations

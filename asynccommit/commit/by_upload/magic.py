@@ -1,7 +1,7 @@
 """The magic committer: tasks upload to the final places.
 
 It is compatible on the store with Hadoop's committer of this name (3.4 and later): its tasks and
-ours may be in one job. Differences and their reasons are in docs/protocol.md.
+ours may be in one job. Differences and their reasons are in docs/protocol-spec.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Compatible on the store with Hadoop's committers ``directory`` and ``partitioned`` (3.4 and later),
 and with what Netflix' s3committer, from which they come, does otherwise by option. What differs,
-and why, is in docs/protocol.md.
+and why, is in docs/protocol-spec.md.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.planning.plan_file import PlanReader
 from asynccommit.commit.slices.permit import Permit
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.rename_files import FileMover
-from asynccommit.commit.steps.step import Settled
 from asynccommit.errors import UnsupportedError
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host

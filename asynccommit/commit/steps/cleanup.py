@@ -18,19 +18,9 @@ from asynccommit.commit.ownership.directory_of import directory_of
 from asynccommit.commit.ownership.job_state import is_set_up_again
 from asynccommit.commit.ownership.lease import haste
 from asynccommit.commit.ownership.shared_directories import delete_own, remove_shared
-from asynccommit.errors import (
-    ExistsError,
-    NotFoundError,
-    PreconditionError,
-    StoreError,
-)
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.stores.base import Info
-from asynccommit.stores.tree import (
-    is_there,
-    list_if_there,
-    remove_directory,
-    remove_tree,
-)
+from asynccommit.stores.tree import is_there, list_if_there, remove_directory, remove_tree
 
 
 async def find_attempts(run: CommitContext) -> Sequence[Info] | None:

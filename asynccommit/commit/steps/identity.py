@@ -193,6 +193,43 @@ def content_print(run: CommitContext, entry: Entry) -> int:
     return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
 
 
+class Settled:
+    """The files that are where they belong already.
+
+    Args:
+        run: the commit under way.
+        plan: the planned changes.
+        there: fingerprints of files known to be at their destinations; ``None`` for nothing.
+        sources: fingerprints of existing sources; ``None`` if the first ones say it all.
+    """
+
+    def __init__(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        there: set[int] | None = None,
+        sources: set[int] | None = None,
+    ) -> None:
+        self._identity = identity_of(run)
+        self._expected = plan.loaded.expected
+        self._there = there or set()
+        self._sources = sources
+
+    def __bool__(self) -> bool:
+        return bool(self._there)
+
+    def has(self, entry: Entry) -> bool:
+        """Return whether ``entry`` is at its destination, or in its unit's place.
+
+        The unit's place is the directory where it is put together.
+        """
+        if fingerprint(self._expected(entry)) not in self._there:
+            return False
+        if self._sources is None or (self._identity.tells_alone and entry.etag is not None):
+            return True
+        return source_print(entry.source, entry.etag) not in self._sources
+
+
 async def at_destinations(
     run: CommitContext, plan: Plan, since: float = 0.0, *, also: Look | None = None
 ) -> set[int]:

@@ -7,18 +7,11 @@ from contextlib import suppress
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import ancestors
-from asynccommit.commit.planning.plan import (
-    Plan,
-    emptied_path,
-)
-from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
+from asynccommit.commit.planning.plan import Plan, emptied_path
+from asynccommit.commit.steps.identity import Settled
+from asynccommit.commit.steps.step import CommitStep, RollbackResult
 from asynccommit.commit.trees import make_all
-from asynccommit.errors import (
-    ExistsError,
-    NotFoundError,
-    PreconditionError,
-    StoreError,
-)
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import list_all, remove_directory

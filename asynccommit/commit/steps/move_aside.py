@@ -11,14 +11,9 @@ from contextlib import asynccontextmanager, suppress
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.ownership.lease import require_place
-from asynccommit.commit.planning.plan import (
-    DISPLACED,
-    Aside,
-    Plan,
-    aside_path,
-    displaced_path,
-)
-from asynccommit.commit.steps.step import REFUSED, CommitStep, RollbackResult, Settled
+from asynccommit.commit.planning.plan import DISPLACED, Aside, Plan, aside_path, displaced_path
+from asynccommit.commit.steps.identity import Settled
+from asynccommit.commit.steps.step import REFUSED, CommitStep, RollbackResult
 from asynccommit.commit.trees import Keep, make_all, merge, rename_to_free
 from asynccommit.errors import (
     DeniedError,

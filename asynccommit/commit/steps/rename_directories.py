@@ -29,7 +29,8 @@ from asynccommit.commit.planning.whole_directories import (
     print_of,
     with_prints,
 )
-from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
+from asynccommit.commit.steps.identity import Settled
+from asynccommit.commit.steps.step import CommitStep, RollbackResult
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind

@@ -24,10 +24,7 @@ from asynccommit.commit.steps.identity import (
     sources_there,
 )
 from asynccommit.commit.steps.step import RollbackResult
-from asynccommit.errors import (
-    NotFoundError,
-    PreconditionError,
-)
+from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, list_all, pages, walk

@@ -14,8 +14,9 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.driver.drafts import reserve
 from asynccommit.commit.ownership.outcome import decide
 from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.restored import verify
-from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
+from asynccommit.commit.steps.step import CommitStep, RollbackResult
 from asynccommit.commit.steps.success_marker import prepare_success
 from asynccommit.commit.steps.swap import bring_late
 from asynccommit.commit.steps.validate import validate_output

@@ -22,16 +22,8 @@ from asynccommit.commit.job.success import (
 )
 from asynccommit.commit.ownership.directory_of import directory_of
 from asynccommit.commit.planning.plan import Plan, aside_path
-from asynccommit.errors import (
-    ManifestError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PreconditionError,
-)
-from asynccommit.formats.success import (
-    decode_success,
-    encode_success,
-)
+from asynccommit.errors import ManifestError, NotFoundError, OutcomeUnknownError, PreconditionError
+from asynccommit.formats.success import decode_success, encode_success
 from asynccommit.stores.base import DraftingStore, Info
 
 

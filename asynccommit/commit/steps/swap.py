@@ -9,16 +9,12 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import above, stays
-from asynccommit.commit.planning.plan import (
-    Plan,
-    aside_path,
-    displaced_path,
-    staged_path,
-)
+from asynccommit.commit.planning.plan import Plan, aside_path, displaced_path, staged_path
 from asynccommit.commit.spill import Entry
+from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.make_directories import remove_empty
 from asynccommit.commit.steps.move_aside import keeper, move_one_aside
-from asynccommit.commit.steps.step import CommitStep, RollbackResult, Settled
+from asynccommit.commit.steps.step import CommitStep, RollbackResult
 from asynccommit.commit.trees import merge, rename_to_free, to_place
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each

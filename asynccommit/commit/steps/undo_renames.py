@@ -17,11 +17,7 @@ from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import ancestors, leaves, within
-from asynccommit.commit.planning.plan import (
-    Plan,
-    staged_path,
-    undone_path,
-)
+from asynccommit.commit.planning.plan import Plan, staged_path, undone_path
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.identity import (
     FileIdentity,

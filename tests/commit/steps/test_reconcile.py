@@ -13,8 +13,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.planning.load_manifests import LoadedManifests
 from asynccommit.commit.planning.plan import Plan
 from asynccommit.commit.spill import Entry
-from asynccommit.commit.steps.identity import identity_of
-from asynccommit.commit.steps.step import Settled
+from asynccommit.commit.steps.identity import Settled, identity_of
 from asynccommit.errors import CommitError, DeniedError, ExistsError, NotFoundError, PreflightError
 from asynccommit.options.job import Mode
 from tests.support.commits import At, Dies, Site, paths_of, run_of
