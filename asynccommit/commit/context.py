@@ -126,8 +126,10 @@ class Promise:
         renamed: files that reached their destinations; too low if ``miscounted``.
         withdrawn: the commit gives way to another job.
         warnings: what is to be known about an operation that succeeds.
-        told: whether ``on_visible`` was called, so that warnings and errors are logged from then
-            on.
+        on_visible: called once, when readers see the job's files and ``_SUCCESS``, before the
+            clean-up.
+        told: whether it was called, so that warnings and errors are logged from then on.
+        success: the URL of ``_SUCCESS``, once it may be there.
         result: what the operation has done, once it has ended.
     """
 
@@ -136,7 +138,9 @@ class Promise:
     miscounted: bool = False
     withdrawn: bool = False
     warnings: list[str] = field(default_factory=list)
+    on_visible: OnVisible | None = None
     told: bool = False
+    success: str | None = None
     result: JobReport | AbortReport | None = None
 
     @contextmanager
@@ -170,9 +174,7 @@ class CommitContext:
         asked: whether somebody has named this job to be finished or undone; the commit of another
             user is left alone otherwise.
         trusted: the id of the commit that this process has begun, or has found to be its user's.
-        success: the URL of ``_SUCCESS``.
         snapshot: the store with answers that were read at once, before the commit began.
-        on_visible: called when readers see the job's files and ``_SUCCESS``, before the clean-up.
         on_end: awaited with the outcome and the number of files that were moved or moved back, when
             all are in place, before the clean-up deletes what tells so. Another owner may await it
             again.
@@ -189,9 +191,7 @@ class CommitContext:
     lease: Ownership | None = None
     asked: bool = True
     trusted: str = ""
-    success: str | None = None
     snapshot: Store | None = None
-    on_visible: OnVisible | None = None
     on_end: OnEnd | None = None
     sizes: OutputSizes | None = None
     slicer: Slicer | None = None
@@ -286,7 +286,7 @@ class CommitContext:
 
     def tell_visible(self, report: Callable[[], JobReport]) -> None:
         """Tell the caller that the job is committed; only the clean-up is left."""
-        tell, self.on_visible = self.on_visible, None
+        tell, self.promise.on_visible = self.promise.on_visible, None
         behind = self.options.cleans_up_behind and self.store.traits.account
         if tell is None or not behind or self.meter.is_telling:
             return

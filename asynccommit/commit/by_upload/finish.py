@@ -44,7 +44,7 @@ async def finish_commit(
     have written since, so this one must not change anything any more.
     """
     if not decided_now and await is_finished(run):  # everything was done before
-        run.success = run.layout.url(run.layout.success)
+        run.promise.success = run.layout.url(run.layout.success)
         return True
     if not await remove_old(run, plan.old):
         return False
@@ -59,7 +59,7 @@ async def _write_success(
     if not run.options.mark_success:
         return True
     with run.meter.timed("job_stage_save_success_marker"):
-        run.success = layout.url(layout.success)
+        run.promise.success = layout.url(layout.success)
         await _keep_keys(run, plan)
         if not known and not await has_begun(run):
             return False

@@ -70,7 +70,7 @@ async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) 
         if not await is_finished(run):
             raise ended(run) from error
         run.promise.phase = Phase.COMMITTED
-        run.success = run.layout.url(run.layout.success)
+        run.promise.success = run.layout.url(run.layout.success)
         return
     await conclude(run, plan, record, decided_now=True)
 

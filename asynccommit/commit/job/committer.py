@@ -271,7 +271,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             ForeignCommitError: another user has begun this commit; nothing was done.
             CommitError: it failed after changes; it can be resumed or rolled back.
         """
-        run = replace(self._run(on_progress), asked=False, on_visible=on_visible)
+        run = replace(self._run(on_progress), asked=False)
+        run.promise.on_visible = on_visible
         if made_destination is not None:
             self._made_destination = made_destination
         try:

@@ -152,7 +152,7 @@ def bare_report(run: CommitContext) -> JobReport:
         recovered=traffic.recovered,
         waited=traffic.waited,
         warnings=tuple(run.warnings),
-        success=run.success,
+        success=run.promise.success,
         resumed=run.identity.epoch > 1,
         epoch=max(run.identity.epoch, 1),
         timeline=timeline_of(run),

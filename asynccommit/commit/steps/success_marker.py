@@ -67,7 +67,7 @@ async def write_success(run: CommitContext, plan: Plan, temp: Info | None = None
     if not run.options.mark_success:
         return
     with run.meter.timed("job_stage_save_success_marker"):
-        run.success = layout.url(layout.success)
+        run.promise.success = layout.url(layout.success)
         if run.identity.epoch > 1 and await _is_written(run):
             return
         run.check_lease()
