@@ -209,6 +209,8 @@ def _sink_package(spark: Spark) -> str:
     moved = f"{package}.sinks"
     for entry in spark.class_path.split(os.pathsep):
         folder, jar = os.path.split(entry)
+        if not jar:  # a directory, such as spark-submit's of settings
+            continue
         for path in Path(folder).glob("spark-sql_*.jar" if jar == "*" else glob.escape(jar)):
             if path.name.startswith("spark-sql_"):
                 name = f"{moved}.SinkFileStatus".replace(".", "/")

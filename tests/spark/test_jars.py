@@ -32,6 +32,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "asynccommit" / "spark"
 
 
+def test_sources_are_for_a_class_path_with_a_directory_of_settings() -> None:
+    """As under spark-submit, which has it before the jars, with a slash at its end."""
+    spark = installed_spark()
+    path = os.pathsep.join([f"{tempfile.gettempdir()}/conf/", "", spark.class_path])
+
+    assert jars._sources(replace(spark, class_path=path)) == jars._sources(spark)
+
+
 def test_jar_holds_the_protocol(cache: Path) -> None:
     """The classes are there, and the directory is nobody else's to write to."""
     jar = Path(compiled_jar(installed_spark()))
