@@ -6,7 +6,7 @@ commit is not run again.
     python -m tests.field                     all cells; makes an environment for each Spark line
     python -m tests.field submit 4.0          cells with both in their names, or whole names
     python -m tests.field --installed         those of the installed Spark line
-    python -m tests.field --minutes 5         those that end in time, events last
+    python -m tests.field --minutes 5         one draw of events, then starts that end in time
     python -m tests.field --print             no run; the table as far as it is known
     python -m tests.field --record            no run; keep the results and write the page of them
 """
@@ -70,6 +70,7 @@ def _chosen(asked: argparse.Namespace) -> list[Cell]:
         first = day() * 7 % len(cells)
         cells = cells[first:] + cells[:first]
         cells.sort(key=lambda cell: (cell.has_events, cell.timeout))  # long ones last
+        cells = [*cells[-1:], *cells[:-1]] if cells[-1].has_events else cells
     return cells
 
 

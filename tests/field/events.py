@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import shutil
 import signal
 import time
@@ -67,7 +68,7 @@ class Event:
         way: in which of its ways it has happened.
         problems: a line for each thing that must not be.
         files: number of files that readers see.
-        late: names below ``_temporary`` when all had ended.
+        late: what tasks that outlived the commit have left; a command has deleted it.
         seconds: how long it took.
     """
 
@@ -89,6 +90,10 @@ class Event:
     def before(self) -> list[int]:
         """Return the ids that the table has before the job."""
         return [] if self.mode == "errorifexists" else _OLD
+
+
+# What a task whose executor is killed after the job's end has made again.
+_IS_LATE = re.compile(r"_temporary/(([^/]+)/(\d\d/((tasks|absolute|manifests)/.*)?)?)?")
 
 
 class Driver:
@@ -125,12 +130,13 @@ class Scene:
     def __init__(self, cluster: Cluster, driver: Driver, event: Event, draw: random.Random) -> None:
         self.cluster, self.driver, self.event, self.draw = cluster, driver, event, draw
         self.path = f"/user/root/{event.table}"
+        self.job = ""
         if event.before:
             rows = io.BytesIO()
             parquet.write_table(pyarrow.table({"id": pyarrow.array(_OLD, pyarrow.int64())}), rows)
             cluster.put(f"{self.path}/old.parquet", rows.getvalue())
 
-    def write(self, pause: int = 40) -> None:
+    def write(self, pause: int = 30) -> None:
         """Start the write, with milliseconds before each row."""
         given = {"table": self.event.table, "mode": self.event.mode, "pause": pause}
         self.driver.write(**given, rows=_ROWS, tasks=_TASKS)
@@ -155,6 +161,7 @@ class Scene:
         """Wait until tasks have begun some files."""
         files = self.draw.randint(2, 8)
         self.until(lambda: len(self._begun()) >= files, "the first files")
+        self.job = self._begun()[0].split("/")[1]
 
     def _begun(self) -> list[str]:
         return [name for name in self.names() if "/tasks/" in name and ".parquet" in name]
@@ -207,7 +214,23 @@ class Scene:
             text = f"{len(found)} rows, expected {len(wanted)}: more {more}, fewer {fewer}"
             self.event.problems.append(text)
         self.event.files = len(visible)
-        self.event.late = [name for name in self.names() if name.startswith("_temporary")]
+
+    def end_late(self) -> None:
+        """Delete what late tasks have left, as a user would; note whatever else is left."""
+        wait_for(lambda: all(_IS_LATE.fullmatch(name) for name in self._left()), _SLOWEST, "an end")
+        self.event.late = self._left()
+        for job in sorted({name.split("/")[1] for name in self.event.late} - {""}):
+            self.repeat("abort", "--job-id", job, "--force")
+        if left := self._left():
+            self.event.problems.append(f"{left} are left after {self.event.late}")
+
+    def write_late(self) -> None:
+        """Write a file of a task that does not know that its job has ended."""
+        place = f"{self.path}/_temporary/{self.job}/00/tasks/late/part.parquet"
+        self.cluster.put(place, b"late")
+
+    def _left(self) -> list[str]:
+        return [name for name in self.names() if name.startswith("_temporary")]
 
 
 def executors_killed(scene: Scene) -> list[int]:
@@ -262,7 +285,8 @@ def worker_cut(scene: Scene) -> list[int]:
         alive = len(zombie.processes(EXECUTOR))
     finally:
         mend()
-    time.sleep(8)
+    time.sleep(5)
+    scene.write_late()
     scene.event.way = f"{way}, {alive} alive after the commit"
     return scene.event.rows
 
@@ -351,6 +375,7 @@ def _happen(scene: Scene, folder: Path) -> None:
     began, event = time.monotonic(), scene.event
     try:
         scene.check(folder / event.table, KINDS[event.kind](scene))
+        scene.end_late()
     except StartError as error:
         event.problems.append(f"{error}\n{scene.cluster.log('app.py').read_text('utf-8')[-3000:]}")
     scene.cluster.ask("faults", "DELETE")

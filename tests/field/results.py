@@ -186,6 +186,11 @@ rows of the table are compared, and after the first four the number of files wit
   before or after another machine has resumed the commit;
 - the driver's machine ends in mid-commit, and another resumes the commit or rolls it back.
 
+Nothing of a job is left after any of them but what a task makes again whose executor is killed
+after the end of its job: its own files, in `_temporary/ID/00/tasks`, `absolute` or `manifests`.
+`asynccommit abort URL --job-id ID --force` deletes them, which is done after each event, and at
+least once in each draw, where a late file is written in such a place.
+
 """
 _TEXT = """\
 # Starts of Spark

@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ class Cluster:
         self._daemon("master", ["master.Master", "--host", "master", "--port", "7077"], "elected")
         for name in WORKERS:
             self.add(name, self.of_worker)
-            self.start_worker(name)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self.start_worker, WORKERS))
 
     def start_worker(self, name: str, **variables: str) -> None:
         """Start the worker of a machine, with more variables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from tests.field.cells import LOCAL, TIMEOUT
 from tests.field.environments import environment, installed_line
 from tests.field.place import Place, StartError
 from tests.field.starts import ACCOUNT
+from tests.support import mini_hdfs
+from tests.support.mini_hdfs import start_mini_hdfs
 from tests.support.spark import LOOPBACK, visible
 
 pytestmark = [
@@ -26,6 +29,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+_ACTS = {f"hadoop.proxyuser.{getpass.getuser()}.{kind}": "*" for kind in ("hosts", "groups")}
 URL = f"abfs://data@{ACCOUNT}.dfs.core.windows.net"
 WRITE = "INSERT OVERWRITE DIRECTORY '{}/flights' USING parquet SELECT id FROM range(100);\n"
 
@@ -63,6 +67,25 @@ def test_a_session_of_another_user_is_its_users_or_refused(tmp_path: Path, clien
         assert visible(tmp_path / "flights")
         assert before == []
         assert any(name.endswith(".parquet") for name in names(emulator))
+
+
+def test_on_hdfs_each_session_writes_as_its_user(tmp_path: Path) -> None:
+    """The JVM opens HDFS for the child, so the table is the session's user's, not the server's."""
+    if reason := mini_hdfs.why_not():
+        pytest.skip(reason)
+    (tmp_path / "hdfs").mkdir()
+    with start_mini_hdfs(tmp_path / "hdfs", conf=_ACTS) as hdfs:
+        everybody = hdfs.hadoop.new("org.apache.hadoop.fs.permission.FsPermission", "777")
+        hdfs.filesystem.setPermission(hdfs.path("/"), everybody)
+        place = Place(tmp_path, environment(installed_line()), LOCAL, jars(), TIMEOUT)
+        drivers.prepare(place)
+        with servers.thrift_server(place) as server:
+            servers.ask(place, server, WRITE.format(hdfs.url))
+
+        names = ("/flights", "/flights/_SUCCESS")
+        owners = [hdfs.filesystem.getFileStatus(hdfs.path(it)).getOwner() for it in names]
+        assert owners == ["alice", "alice"]
+        assert not hdfs.exists("/flights/_temporary")
 
 
 def test_a_server_that_acts_for_nobody_commits(tmp_path: Path, client: str) -> None:
