@@ -32,10 +32,16 @@ def check(request: Mapping[str, Any]) -> None:
     """Check a job as ``bridge.check`` does, and as whom it would be committed.
 
     Raises ``AsyncCommitError``: ``UnsupportedError`` if the session acts as another user than this
-    process, and the store is not opened by the JVM.
+    process, and the store is not opened by the JVM, or tasks write to HDFS as somebody else.
     """
-    user = request.get("actsAs")
+    user, writer = request.get("actsAs"), request.get("tasksAs")
     place = decode_uri(request["dest"])
+    if place.scheme in bridge.HDFS and user != writer:
+        raise UnsupportedError(
+            f"this session acts as {user}, but its tasks write as {writer}, whose files {user} may "
+            f"not move. Start Spark as {user} (spark-submit: with --proxy-user), or write as "
+            f"{writer} (a Thrift server: with --hiveconf hive.server2.enable.doAs=false)"
+        )
     if user is not None and not _acts_as(user, place, request):
         raise UnsupportedError(
             f"this session acts as {user}, but what commits its jobs is a process of the driver's "

@@ -13,7 +13,7 @@ from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from tests.field import drivers, servers
 from tests.field.belongings import jars
-from tests.field.cells import LOCAL, TIMEOUT
+from tests.field.cells import LOCAL, TIMEOUT, TIMEOUT_ON_CLUSTERS
 from tests.field.environments import environment, installed_line
 from tests.field.place import Place, StartError
 from tests.field.starts import ACCOUNT
@@ -69,22 +69,23 @@ def test_a_session_of_another_user_is_its_users_or_refused(tmp_path: Path, clien
         assert any(name.endswith(".parquet") for name in names(emulator))
 
 
-def test_on_hdfs_each_session_writes_as_its_user(tmp_path: Path) -> None:
-    """The JVM opens HDFS for the child, so the table is the session's user's, not the server's."""
+def test_on_hdfs_a_session_whose_tasks_are_another_users_is_refused(tmp_path: Path) -> None:
+    """Tasks of a Thrift server write as its user, so another's session begins nothing there."""
     if reason := mini_hdfs.why_not():
         pytest.skip(reason)
     (tmp_path / "hdfs").mkdir()
     with start_mini_hdfs(tmp_path / "hdfs", conf=_ACTS) as hdfs:
         everybody = hdfs.hadoop.new("org.apache.hadoop.fs.permission.FsPermission", "777")
         hdfs.filesystem.setPermission(hdfs.path("/"), everybody)
-        place = Place(tmp_path, environment(installed_line()), LOCAL, jars(), TIMEOUT)
+        place = Place(tmp_path, environment(installed_line()), LOCAL, jars(), TIMEOUT_ON_CLUSTERS)
         drivers.prepare(place)
-        with servers.thrift_server(place) as server:
+        with (
+            servers.thrift_server(place) as server,
+            pytest.raises(StartError, match="acts as alice, but its tasks write as"),
+        ):
             servers.ask(place, server, WRITE.format(hdfs.url))
 
-        names = ("/flights", "/flights/_SUCCESS")
-        owners = [hdfs.filesystem.getFileStatus(hdfs.path(it)).getOwner() for it in names]
-        assert owners == ["alice", "alice"]
+        assert not hdfs.exists("/flights/_SUCCESS")
         assert not hdfs.exists("/flights/_temporary")
 
 

@@ -223,10 +223,20 @@ def test_another_user_is_refused_by_name() -> None:
     assert "spark.asynccommit.store=jvm" in reply["error"]
 
 
+def test_tasks_of_another_user_are_refused_on_hdfs() -> None:
+    """A session's user may not move what tasks of the server's have made: nothing is begun."""
+    told = request("check", Path("/t"), hadoopUser="", actsAs="alice", tasksAs="spark")
+    with running_child() as child:
+        reply = child.ask(**told | {"dest": "hdfs://127.0.0.1:1/t"})
+
+    assert "acts as alice, but its tasks write as spark" in reply["error"]
+    assert "hive.server2.enable.doAs=false" in reply["error"]
+
+
 @pytest.mark.parametrize("user", ["alice", ""])
 def test_hdfs_is_opened_by_the_jvm_for_another_user(user: str) -> None:
     """The child asks the JVM for a filesystem on which it would be somebody else itself."""
-    told = request("check", Path("/t"), hadoopUser=user, actsAs="alice")
+    told = request("check", Path("/t"), hadoopUser=user, actsAs="alice", tasksAs="alice")
     with running_child() as child:
         child.send(1, **told | {"dest": "hdfs://127.0.0.1:1/t"})
         frame = child.read()

@@ -10,6 +10,7 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.execution.QueryExecutionException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -74,6 +75,7 @@ abstract class JobSide {
     String user = Engine.otherUser();
     if (user != null) {
       request.put("actsAs", user);
+      request.put("tasksAs", SparkContext.getOrCreate().sparkUser());
     }
     return request;
   }
