@@ -86,7 +86,7 @@ def _token_endpoint() -> Iterator[str]:
 
 
 @contextmanager
-def _tunnel(port: int) -> Iterator[int]:
+def tunnel(port: int) -> Iterator[int]:
     """Run a proxy that leads to a port, and yield its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -127,13 +127,13 @@ def test_tables_below_managed_folders(emulator: EmulatorThread, tmp_path: Path) 
         f"abfs://Sales_1@{there}/{ITEM}/Tables/orders",
         f"abfs://{guid_of('My Sales')}@{there}/{item}/Tables/orders",
     ]
-    with _token_endpoint() as endpoint, _tunnel(emulator.port) as proxy:
-        tunnel = f"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={proxy}"
+    with _token_endpoint() as endpoint, tunnel(emulator.port) as proxy:
+        way = f"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={proxy}"
         given = {
             "jar": str(client_jar()),
             "conf": token_conf_of(emulator, endpoint),
             "roots": roots,
-            "java": f"{trusting(emulator, tmp_path)} {tunnel}",
+            "java": f"{trusting(emulator, tmp_path)} {way}",
             "proxy": f"http://127.0.0.1:{proxy}",
         }
         (tmp_path / "given.json").write_text(json.dumps(given))
