@@ -92,8 +92,8 @@ class Event:
         return [] if self.mode == "errorifexists" else _OLD
 
 
-# What a task whose executor is killed after the job's end has made again.
-_IS_LATE = re.compile(r"_temporary/(([^/]+)/(\d\d/((tasks|absolute|manifests)/.*)?)?)?")
+IS_LATE = re.compile(r"_temporary/(([^/]+)/(\d\d/((tasks|absolute|manifests)/.*)?)?)?")
+"""What a task whose executor is killed after the end of its job has made again."""
 
 
 class Driver:
@@ -217,7 +217,7 @@ class Scene:
 
     def end_late(self) -> None:
         """Delete what late tasks have left, as a user would; note whatever else is left."""
-        wait_for(lambda: all(_IS_LATE.fullmatch(name) for name in self._left()), _SLOWEST, "an end")
+        wait_for(lambda: all(IS_LATE.fullmatch(name) for name in self._left()), _SLOWEST, "an end")
         self.event.late = self._left()
         for job in sorted({name.split("/")[1] for name in self.event.late} - {""}):
             self.repeat("abort", "--job-id", job, "--force")

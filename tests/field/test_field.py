@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.field import __main__ as runner
-from tests.field import effects, programs, results
+from tests.field import effects, events, programs, results
 from tests.field.belongings import LOADS
 from tests.field.cells import CELLS, LOCAL, Cell, run_cell
 from tests.field.environments import LINES, NEWEST, Environment, environment, installed_line
@@ -180,6 +180,24 @@ def test_a_cell_is_chosen_by_its_name_or_by_parts_of_it(
         assert f", {count} not reached" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         runner.main(["submit", "yarn"])
+
+
+@pytest.mark.parametrize(
+    "name, late",
+    [
+        ("_temporary/", True),
+        ("_temporary/id/", True),
+        ("_temporary/id/00/tasks/attempt/part.parquet", True),
+        ("_temporary/id/00/manifests/task-manifest.json", True),
+        ("_temporary/id/00/commit-record.json", False),
+        ("_temporary/id/00/commit-epoch-000001/", False),
+        ("_temporary/id/00/alive/", False),
+        ("_temporary/id/00.committed/tasks/", False),
+    ],
+)
+def test_only_what_tasks_make_may_be_left_of_an_event(name: str, late: bool) -> None:
+    """Files of tasks may come after the end of a job; those of a driver or a clean-up may not."""
+    assert (events.IS_LATE.fullmatch(name) is not None) is late
 
 
 def test_results_of_changed_files_are_not_recorded(
