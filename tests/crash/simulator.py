@@ -26,6 +26,7 @@ from tests.crash import (
     reruns,
     rivals,
     servers,
+    slices,
     strangers,
     test_journaled_moves,
     test_link_makers,
@@ -80,6 +81,9 @@ SIMULATIONS: Mapping[str, Simulation] = {
     "rivals": Simulation(_in_worlds(rivals.violations, KINDS), REQUESTS | DRIVERS | DOUBLED),
     "reruns": Simulation(
         _in_worlds(reruns.violations, SETTLING), REQUESTS | DOUBLED | {"suspension"}
+    ),
+    "workers": Simulation(
+        _in_worlds(slices.violations, SETTLING), REQUESTS | DRIVERS | DOUBLED | slices.ACTORS
     ),
     "disks": Simulation(disks.violations, disks.ACTORS),
     "forgers": Simulation(forgers.violations, forgers.ACTORS),

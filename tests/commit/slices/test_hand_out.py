@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from asynccommit.commit.orders import Order, Slice, Tally, WorkerLostError
+from asynccommit.commit.orders import GRANT, Order, Slice, Tally, WorkerLostError
 from asynccommit.commit.planning import plan_file
 from asynccommit.errors import (
     AsyncCommitError,
@@ -54,6 +55,14 @@ class Failing(SimRunner):
         """See ``Runner.submit``."""
         self.tried.append(piece)
         raise self.error
+
+
+class Changed(SimRunner):
+    """A runner whose slices have the digests of other chunks."""
+
+    async def submit(self, order: Order, piece: Slice) -> Tally:
+        """See ``Runner.submit``."""
+        return await super().submit(order, replace(piece, digest="sha256:" + "0" * 64))
 
 
 async def committed(
@@ -133,6 +142,32 @@ def test_a_slice_is_handed_out_four_times() -> None:
         assert max(piece.attempt for piece in runner.tried) == 3
         await Hand(job, made, "second").act("resume")
         return job.committed(made.tree())
+
+    assert run_virtual(run()) == []
+
+
+@pytest.mark.parametrize("kills", [True, False])
+def test_an_owner_outlives_workers_that_may_be_at_work(kills: bool) -> None:
+    """Whoever finds its stop takes the commit over at once, and must meet no worker."""
+
+    async def run() -> float:
+        clock = asyncio.get_running_loop().time
+        begin = clock()
+        *_, error = await committed(lambda world: Failing(world, kills=kills))
+        assert isinstance(error, CommitError)
+        return clock() - begin
+
+    assert (run_virtual(run()) < GRANT) is kills
+
+
+def test_a_worker_refuses_another_chunk() -> None:
+    """Its digest is a part of the order."""
+
+    async def run() -> list[str]:
+        job, made, _, report = await committed(Changed)
+        assert isinstance(report, CommitError)
+        assert "is not the plan that the commit record names" in str(report)
+        return [path for path in made.tree() if path in job.files]
 
     assert run_virtual(run()) == []
 
