@@ -31,6 +31,7 @@ from asynccommit.stores.policies.dry_run import Record
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.in_flight import InFlightLimit, open_files_allow
 from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.policies.merged import merged
 from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.rate import Throttle
 from asynccommit.stores.policies.rate_queue import Ceilings
@@ -168,6 +169,7 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         # What waits for a connection of the store's own pool counts as not connected in the end.
         InFlightLimit(_slots(traits, settings.in_flight)),
         Stats("sent", clock=settings.clock, series=series),
+        compose=merged,
     )
 
 

@@ -42,26 +42,26 @@ def stack(library: str) -> Callable[[str], Sender]:
 
 def commit(library: str) -> Callable[[str], Sender]:
     """Return how to rename as the step of a job commit, under a lease's check."""
+    return lambda host: of_commit(account.open_account(host, library))
 
-    def open_it(host: str) -> Sender:
-        store = account.open_account(host, library)
 
-        async def every(pairs: Sequence[Pair], workers: int) -> None:
-            layout = Layout(parse_url(f"{account.URL}{account.DEST}"), trees.JOB_ID)
-            environment = Environment(store, this_host(), store)
-            run = CommitContext.new(environment, layout, Options(workers=workers))
-            run.identity = CommitIdentity("8f3c1d5e-7b0a-4c58-9d3e-0123456789ab", epoch=1)
-            with LoadedManifests(run.options, store.traits) as loaded:
-                entries = [Entry(pair.source, pair.dest, 1, pair.etag) for pair in pairs]
-                await loaded.spill.append(entries)
-                loaded.sources.update(entry.source.rpartition("/")[0] for entry in entries)
-                plan = Plan(loaded)
-                await RenameFiles().do(run, plan, Settled(run, plan))
-            assert run.promise.renamed == len(pairs)
+def of_commit(store: Store) -> Sender:
+    """Rename through a store by the step of a job commit."""
 
-        return Sender(of_store(store).rename, store.aclose, every)
+    async def every(pairs: Sequence[Pair], workers: int) -> None:
+        layout = Layout(parse_url(f"{account.URL}{account.DEST}"), trees.JOB_ID)
+        environment = Environment(store, this_host(), store)
+        run = CommitContext.new(environment, layout, Options(workers=workers))
+        run.identity = CommitIdentity("8f3c1d5e-7b0a-4c58-9d3e-0123456789ab", epoch=1)
+        with LoadedManifests(run.options, store.traits) as loaded:
+            entries = [Entry(pair.source, pair.dest, 1, pair.etag) for pair in pairs]
+            await loaded.spill.append(entries)
+            loaded.sources.update(entry.source.rpartition("/")[0] for entry in entries)
+            plan = Plan(loaded)
+            await RenameFiles().do(run, plan, Settled(run, plan))
+        assert run.promise.renamed == len(pairs)
 
-    return open_it
+    return Sender(of_store(store).rename, store.aclose, every)
 
 
 def store_alone(library: str) -> Callable[[str], Sender]:

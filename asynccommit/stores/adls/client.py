@@ -70,6 +70,8 @@ class AdlsClient(HttpClient[AdlsRequest]):
         judge = AdlsErrorTranslator(settings.place, settings.credential, host.now)
         super().__init__(host, transport, judge, encode)
         self.place = settings.place
+        self._managed = settings.place.onelake
+        self._origin = settings.place.origin
         self.source = settings.place.source
         self.container = settings.place.prefix + self.source
         self._credential = credential
@@ -106,8 +108,14 @@ class AdlsClient(HttpClient[AdlsRequest]):
         """
         if not self._hierarchical:
             await self._need_directories(request)
-        try:
-            answer = await self._exchange(verb, path, query, headers, body, limit)
+        credential = self._credential
+        try:  # as ``_exchange``, without a coroutine of its own: each rename passes here
+            if credential.renew_at <= self._now():
+                await credential.renew()
+            url = self._authorized(verb, path, query, headers, len(body))
+            answer = await self._send(verb, url, headers, body, limit=limit)
+            if answer.status == 401 or credential.in_doubt:
+                await self._heard(answer, headers)
         except SILENCE as error:
             raise self.judge.translate(request, error) from error
         if _REJECTED in answer.headers and answer.status < 300:
@@ -116,13 +124,16 @@ class AdlsClient(HttpClient[AdlsRequest]):
 
     def encode(self, request: AdlsRequest, path: str) -> str:
         """See ``HttpClient.encode``; what Fabric manages is not written to."""
-        if request.writes and not self.may_write(path):
+        if self._managed and request.writes and not self.may_write(path):
             raise RejectedError(request.op, path, MANAGED)
-        return super().encode(request, path)
+        try:
+            return encode(path)
+        except ValueError as error:
+            raise self.judge.translate(request, error) from None
 
     def may_write(self, path: str) -> bool:
         """Return whether programs may change ``path``; Fabric manages some."""
-        return not self.place.onelake or path.count("/") > _MANAGED
+        return not self._managed or path.count("/") > _MANAGED
 
     def need(self, request: AdlsRequest, answer: Response, *expected: int) -> None:
         """Raise the error of ``answer`` unless it has the expected status.
@@ -149,18 +160,30 @@ class AdlsClient(HttpClient[AdlsRequest]):
         credential = self._credential
         if credential.renew_at <= self._now():
             await credential.renew()
+        url = self._authorized(verb, path, query, headers, len(body))
+        answer = await self._send(verb, url, headers, body, limit=limit)
+        if answer.status == 401 or credential.in_doubt:
+            await self._heard(answer, headers)
+        return answer
+
+    def _authorized(
+        self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
+    ) -> str:
+        """Complete the headers of a request that is sent now, and return its URL."""
         headers["x-ms-version"] = VERSION
-        credential.authorize(verb, path, query, headers, len(body))
-        tail = query.text + self._suffix if query.text else self.tail[1:]
-        url = f"{self.place.origin}{path}?{tail}" if tail else self.place.origin + path
+        self._credential.authorize(verb, path, query, headers, length)
         if verb not in READS:
             check_grant()
-        answer = await self._send(verb, url, headers, body, limit=limit)
+        tail = query.text + self._suffix if query.text else self.tail[1:]
+        return f"{self._origin}{path}?{tail}" if tail else self._origin + path
+
+    async def _heard(self, answer: Response, headers: dict[str, str]) -> None:
+        """Tell the credential what became of a request. Raises ``TokenError``."""
+        credential = self._credential
         if answer.status == 401 and await credential.refused(headers):
             raise TokenError("the token was rejected and has been renewed", again=True)
         if credential.in_doubt and answer.status < 400:
             credential.accepted(headers)
-        return answer
 
     # --- the namespace -----------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ import asyncio
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asynccommit.errors import (
     NotFoundError,
@@ -107,15 +107,13 @@ class AdlsObjects:
             )
         return answer.body, bare_etag(answer.headers.get("etag"))
 
-    async def move(
+    def ask_move(
         self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None
-    ) -> None:
-        """Rename ``source`` to ``dest``, both percent-encoded."""
-        self._need_moved(request, await self._ask_move(request, source, dest, etag, token))
+    ) -> Coroutine[Any, Any, Response]:
+        """Ask for the rename of ``source`` to ``dest``, both percent-encoded.
 
-    async def _ask_move(
-        self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None
-    ) -> Response:
+        The response goes to ``need_moved``.
+        """
         client = self._client
         headers = {"x-ms-rename-source": f"{client.source}{source}{client.tail}"}
         if request.new:
@@ -124,9 +122,10 @@ class AdlsObjects:
             headers["x-ms-source-if-match"] = f'"{bare_etag(etag)}"'
         if token is not None:
             headers["x-ms-client-transaction-id"] = token
-        return await client.ask(request, "PUT", client.container + dest, _RENAME, headers)
+        return client.ask(request, "PUT", client.container + dest, _RENAME, headers)
 
-    def _need_moved(self, request: AdlsRequest, answer: Response) -> None:
+    def need_moved(self, request: AdlsRequest, answer: Response) -> None:
+        """Raise what the response to ``ask_move`` means, unless it is moved."""
         if answer.status != 201:
             self._client.need(request, answer)
         if "x-ms-continuation" in answer.headers:  # never seen where there are directories
@@ -204,12 +203,12 @@ class AdlsObjects:
         A second move finds no file, since the first one has moved it.
         """
         encoded = self._client.encode(request, dest)
-        answer = await self._ask_move(request, temp, encoded, etag, token)
+        answer = await self.ask_move(request, temp, encoded, etag, token)
         code = "" if answer.status == 201 else explain(answer)[0]
         if code == "SourceConditionNotMet":
             return answer
         if code != "SourcePathNotFound" or not await self._has_etag(request, dest, etag):
-            self._need_moved(request, answer)
+            self.need_moved(request, answer)
         return None
 
     async def _need_moved_unheard(

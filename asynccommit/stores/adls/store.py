@@ -30,6 +30,7 @@ _LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilob
 _SDK = "asynccommit.stores.adls.sdk"  # imported only if its library is asked for
 _DIRECTORY = query(resource="directory")
 _DELETE = query(recursive="false")
+_new = tuple.__new__  # half the time of AdlsRequest(...), once for every file
 
 
 class AdlsStream(Stream):
@@ -210,9 +211,10 @@ class AdlsStore:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        request = AdlsRequest("rename", source, writes=True, new=not replace, dest=dest)
-        encode = self._client.encode
-        await self._files.move(request, encode(request, source), encode(request, dest), etag, token)
+        request = _new(AdlsRequest, ("rename", source, True, not replace, False, dest))
+        encode, files = self._client.encode, self._files
+        here, there = encode(request, source), encode(request, dest)
+        files.need_moved(request, await files.ask_move(request, here, there, etag, token))
 
     async def mkdir(self, path: str) -> None:
         request, client = AdlsRequest("mkdir", path, writes=True), self._client

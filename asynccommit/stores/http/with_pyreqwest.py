@@ -23,6 +23,7 @@ from pyreqwest.request import StreamRequest
 from pyreqwest.response import Response as Answer
 
 from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.runtime.request_slots import RequestSlots
 from asynccommit.stores.http.base import (
     HttpSettings,
     NoAnswerError,
@@ -36,6 +37,8 @@ from asynccommit.stores.http.base import (
     place,
 )
 
+_new = tuple.__new__  # half the time of Response(...)
+
 
 class PyreqwestTransport:
     """A transport over one client of pyreqwest."""
@@ -44,7 +47,7 @@ class PyreqwestTransport:
         self._settings = settings
         self._client: Client | None = _client(settings)
         # Not the client's own bound: what waits there would still be sent after it was cancelled.
-        self._free = asyncio.Semaphore(settings.connections)
+        self._free = RequestSlots(settings.connections)
         self._abandoned: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -54,15 +57,16 @@ class PyreqwestTransport:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int
     ) -> Response:
         check_url(url)
-        await self._turn(method, url)
+        if not self._free.take():
+            await self._turn(method, url)
         try:
             request = self._request(method, url, headers, body)
             begun = asyncio.get_running_loop().time()
             try:
                 answer = await self._opened(request)
                 length = "0" if method == "HEAD" else _header(answer, "content-length")
-                read = await _read(request, answer, length, limit)
-                return Response(answer.status, _Headers(answer), read)
+                read = b"" if length == "0" else await _read(request, answer, length, limit)
+                return _new(Response, (answer.status, _Headers(answer), read))
             except (RequestError, _PyreqwestLargeError) as error:
                 seconds = asyncio.get_running_loop().time() - begun
                 failure = self._failure(error, f"{method} {place(url)}", seconds)
@@ -81,13 +85,10 @@ class PyreqwestTransport:
 
     async def _turn(self, method: str, url: str) -> None:
         """Wait until one more connection may be used."""
-        if not self._free.locked():
-            await self._free.acquire()
-            return
         seconds = self._settings.connect_timeout
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._free.acquire()
+                await self._free.wait()
                 return
         raise NotSentError(f"{method} {place(url)}: no connection within {seconds:g} s")
 
@@ -187,7 +188,10 @@ class _Headers(Mapping[str, str]):
         return value
 
     def __contains__(self, name: object) -> bool:
-        return _header(self._answer, str(name)) is not None
+        try:
+            return self._answer.get_header(name) is not None  # type: ignore[arg-type]
+        except ValueError:
+            return False
 
     def __iter__(self) -> Iterator[str]:
         names = dict.fromkeys(self._answer.headers)
@@ -205,8 +209,6 @@ def _header(answer: Answer, name: str) -> str | None:
 
 
 async def _read(request: StreamRequest, answer: Answer, length: str | None, limit: int) -> bytes:
-    if length == "0":
-        return b""
     try:
         if length is None:
             return await _collect(answer, limit)

@@ -94,6 +94,17 @@ class Adaptive:
         """
         return self._limiter.quotas[WRITES].pace.rate if self._limiter else 0.0
 
+    def take(self, op: Op) -> Quota | None:
+        """Return the quota of a request that may go at once, and has paid.
+
+        A failure of that request goes to ``failed``, for the quota's epoch of this moment.
+        """
+        limiter = self._limiter or self._join()
+        kind = _KINDS.get(op.name, WRITES)
+        if limiter.take(kind, self._costs.get(op.name, 1)):
+            return limiter.quotas[kind]
+        return None
+
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
 
@@ -109,7 +120,7 @@ class Adaptive:
             try:
                 answer = await call(op)
             except StoreError as error:
-                self._failed(quota, epoch, 1, error)
+                self.failed(quota, epoch, 1, error)
                 raise
             if epoch == quota.epoch:
                 quota.good += 1
@@ -126,13 +137,13 @@ class Adaptive:
         try:
             answers: Sequence[StoreError | None] = await call(op)
         except StoreError as error:
-            self._failed(quota, epoch, cost, error)
+            self.failed(quota, epoch, cost, error)
             raise
         failed = [one for one in answers if one is not None]
         if epoch == quota.epoch:
             quota.good += len(answers) - len(failed)
         for one in failed:
-            self._failed(quota, epoch, 1, one)
+            self.failed(quota, epoch, 1, one)
         return answers
 
     def _join(self) -> Limiter:
@@ -169,7 +180,7 @@ class Adaptive:
             self._ramp = ramp
             limiter.join(self, self.ceilings, ramp)
 
-    def _failed(self, quota: Quota, epoch: int, count: int, error: StoreError) -> None:
+    def failed(self, quota: Quota, epoch: int, count: int, error: StoreError) -> None:
         """Note an error that answers ``count`` requests."""
         after = None
         if isinstance(error, ThrottledError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from asynccommit.errors import StoreError
 from asynccommit.stores.base import Info, Move, Page, QuotaUse, Renamed, Store, Traits
@@ -44,9 +44,10 @@ class Op:
         writes: whether it changes the store.
         repeatable: whether it may be sent again after an unknown outcome, because it is idempotent.
             Renames are not, nor are writes that refuse to overwrite.
+        first: its first attempt, if that has failed before the policies see the call.
     """
 
-    __slots__ = ("args", "name", "options", "repeatable", "writes")
+    __slots__ = ("args", "first", "name", "options", "repeatable", "writes")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Op:
         self.writes = writes
         self.repeatable = repeatable
         self.options = options
+        self.first: FirstAttempt | None = None
 
     @property
     def path(self) -> str:
@@ -85,6 +87,20 @@ class Op:
         return f"{self.name}({', '.join(shown)})"
 
 
+class FirstAttempt(NamedTuple):
+    """A first attempt that has failed.
+
+    Attributes:
+        asked: when it was asked for, by the clock of ``Stats``.
+        begun: the same by the clock of ``Retry``.
+        error: its error.
+    """
+
+    asked: float
+    begun: float
+    error: StoreError
+
+
 def renames_of(op: Op) -> list[Op]:
     """Return the files of a ``rename_many`` as requests of their own."""
     moves: Sequence[Move] = op.args[0]
@@ -104,6 +120,13 @@ class Policy(Protocol):
         ...
 
 
+def stacked(policies: Sequence[Policy], call: Call) -> Call:
+    """Return ``call`` with ``policies`` around it, the outermost first."""
+    for policy in reversed(policies):
+        call = policy.around(call)
+    return call
+
+
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
@@ -111,20 +134,27 @@ class Wrapped:
     ``ProbingStore``, ``QuotaStore``, ``MultipartStore`` or ``StreamingStore`` where ``store`` is
     one.
 
+    Args:
+        store: the store.
+        policies: the wrappers.
+        compose: puts them around a call.
+
     Attributes:
         store: the store.
         policies: the wrappers.
         address: a place in the store, for its scheme and container; ``None`` if unknown.
     """
 
-    def __init__(self, store: Store, *policies: Policy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *policies: Policy,
+        compose: Callable[[Sequence[Policy], Call], Call] = stacked,
+    ) -> None:
         self.store = store
         self.address: Address | None = None
         self.policies = policies
-        call = _sender(store)
-        for policy in reversed(policies):
-            call = policy.around(call)
-        self._call = call
+        self._call = compose(policies, _sender(store))
 
     @property
     def traits(self) -> Traits:

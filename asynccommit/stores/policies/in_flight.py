@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 from typing import Any
 
+from asynccommit.runtime.request_slots import RequestSlots
 from asynccommit.stores.policies.funnel import Call, Op
 
 _OWN_FILES = 32
@@ -24,7 +24,7 @@ def open_files_allow() -> int:
 class InFlightLimit:
     """A policy that limits the number of concurrent requests.
 
-    ``slots`` is the maximum; ``None`` for no limit.
+    ``slots`` is the maximum; ``None`` for no limit. ``free_slots`` are those of this moment.
 
     It stands inside ``Retry``, so that a request that waits to be sent again holds no slot.
     """
@@ -33,6 +33,7 @@ class InFlightLimit:
         if slots is not None and slots < 1:
             raise ValueError(f"slots must be at least 1, not {slots}")
         self.slots = slots
+        self.free_slots = RequestSlots(slots or 0)
 
     def __repr__(self) -> str:
         return f"Limit({self.slots})"
@@ -41,10 +42,11 @@ class InFlightLimit:
         """See ``Policy.around``."""
         if self.slots is None:
             return call
-        slots = asyncio.Semaphore(self.slots)
+        slots = self.free_slots
 
         async def limited(op: Op) -> Any:
-            await slots.acquire()
+            if not slots.take():
+                await slots.wait()
             try:
                 return await call(op)
             finally:

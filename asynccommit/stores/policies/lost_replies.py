@@ -141,6 +141,11 @@ class Recover:
     ) -> None:
         self.recovered: Counter[str] = Counter()
         self._traits = traits
+        self._marks = {
+            "rename": traits.tokens,
+            "put": traits.tokens or traits.put_tokens,
+            "mkdir_new": traits.tokens,
+        }
         self._rng = rng
         self._attempts = attempts
         self._log_fields = log_fields
@@ -152,15 +157,23 @@ class Recover:
     def __repr__(self) -> str:
         return f"Recover(attempts={self._attempts})"
 
+    def ready(self, op: Op) -> Op | None:
+        """Return what to send first of a request.
+
+        It has its token. ``None`` is returned if the store must be asked something before.
+        """
+        if op.repeatable or op.name not in self._marks:
+            return op
+        if self._marks[op.name]:
+            return op if op.options.get("token") else self._marked(op)
+        asks = op.name == "rename" and self._traits.content_etags
+        return None if asks and op.options.get("etag") in (None, NOT_A_LINK) else op
+
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
         traits, completes = self._traits, self._traits.multipart is not None
         etags, contents = traits.etag_survives_rename, traits.content_etags
-        marks = {
-            "rename": traits.tokens,
-            "put": traits.tokens or traits.put_tokens,
-            "mkdir_new": traits.tokens,
-        }
+        marks = self._marks
         if not (marks["put"] or etags or contents or completes):
             return call
 

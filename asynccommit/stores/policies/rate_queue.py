@@ -186,7 +186,8 @@ class Limiter:
 
     def _pay(self, lane: _Lane, cost: int, now: float) -> None:
         lane.quota.pay(cost, now)
-        lane.bucket.pay(cost)
+        if lane.bucket.rate != math.inf:
+            lane.bucket.pay(cost)
         lane.had += cost / lane.weight
         if self._whole is not None:
             self._whole.pay(cost)

@@ -43,6 +43,7 @@ class RequestSeries:
         self.refused: list[int] = []
         self.limits: list[float] = []
         self._latency: dict[str, list[int]] = {}
+        self._until = -math.inf  # the end of the last bucket
 
     def note(self, method: str, seconds: float, count: int = 1, refused: int = 0) -> None:
         """Record requests that have ended now.
@@ -53,7 +54,8 @@ class RequestSeries:
             count: their number.
             refused: number of those that were refused.
         """
-        bucket = self._bucket()
+        now = self._clock()
+        bucket = len(self.sent) - 1 if now < self._until else self._bucket(now)
         self.sent[bucket] += count
         self.refused[bucket] += refused
         bins = self._latency.get(method)
@@ -61,16 +63,18 @@ class RequestSeries:
             bins = self._latency[method] = [0] * _BINS
         bins[bin_of(seconds)] += count
 
-    def _bucket(self) -> int:
-        bucket = int((self._clock() - self.began) / self.width)
+    def _bucket(self, now: float) -> int:
+        """Return the number of the bucket of ``now``; make missing ones."""
+        bucket = int((now - self.began) / self.width)
         while bucket >= MAX_BUCKETS:
             self._halve()
-            bucket = int((self._clock() - self.began) / self.width)
+            bucket = int((now - self.began) / self.width)
         if (missing := bucket + 1 - len(self.sent)) > 0:
             rate = self._limit() or 0.0
             self.limits += [rate if math.isfinite(rate) else 0.0] * missing
             self.sent += [0] * missing
             self.refused += [0] * missing
+        self._until = self.began + (bucket + 1) * self.width
         return bucket
 
     def _halve(self) -> None:

@@ -85,16 +85,20 @@ class Retry:
             rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
         )
         self.waited, self.waiting = self._backoff.waited, self._backoff.waiting
+        self.begin = self._backoff.begin
 
     def __repr__(self) -> str:
         return f"Retry(attempts={self._attempts}, deadline={self._backoff.deadline})"
 
+    def answered(self) -> None:
+        """Record that the store has answered."""
+        self._answered = True
+
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        begin = self._backoff.begin
 
         async def retried(op: Op) -> Any:
-            start = begin()
+            start = self.begin() if op.first is None else op.first.begun
             try:
                 answer = await call(op)
             except _AGAIN as error:

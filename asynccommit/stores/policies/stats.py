@@ -59,7 +59,7 @@ class Stats:
     ) -> None:
         self.name = name
         self.series = series
-        self._clock = clock
+        self.clock = clock
         self.counts: dict[str, Count] = defaultdict(Count)
 
     def __repr__(self) -> str:
@@ -77,36 +77,44 @@ class Stats:
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        counts, clock = self.counts, self._clock
+        clock = self.clock
 
         async def counted(op: Op) -> Any:
             if op.name in BULK:
                 return await self._each(call, op)
-            start = clock()
-            count = counts[op.name]
-            refused = False
+            start = clock() if op.first is None else op.first.asked
             try:
-                return await call(op)
+                answer = await call(op)
             except BaseException as error:
-                count.failures += 1
-                refused = isinstance(error, StoreError) and is_throttled(error)
-                count.waits += refused
+                self.failed(op.name, start, error)
                 raise
-            finally:
-                seconds = clock() - start
-                count.n += 1
-                count.seconds += seconds
-                if seconds > count.longest:
-                    count.longest = seconds
-                if self.series is not None:
-                    self.series.note(op.name, seconds, refused=refused)
+            self.ended(op.name, start)
+            return answer
 
         return counted
+
+    def ended(self, name: str, start: float, *, refused: bool = False) -> None:
+        """Count a call that ends now and began at ``start``."""
+        seconds, count = self.clock() - start, self.counts[name]
+        count.n += 1
+        count.seconds += seconds
+        if seconds > count.longest:
+            count.longest = seconds
+        if self.series is not None:
+            self.series.note(name, seconds, refused=refused)
+
+    def failed(self, name: str, start: float, error: BaseException) -> None:
+        """Count a call that failed, as ``ended`` does."""
+        refused = isinstance(error, StoreError) and is_throttled(error)
+        count = self.counts[name]
+        count.failures += 1
+        count.waits += refused
+        self.ended(name, start, refused=refused)
 
     async def _each(self, call: Call, op: Op) -> Any:
         """Count each request of a call for many, with its share of the time."""
         name = BULK[op.name]
-        start, count = self._clock(), self.counts[name]
+        start, count = self.clock(), self.counts[name]
         done, failures = 0, 1
         try:
             answer = await call(op)
@@ -114,7 +122,7 @@ class Stats:
             failures = error is not None
             count.waits += error is not None and is_throttled(error)
         finally:
-            seconds, tried = self._clock() - start, done + failures
+            seconds, tried = self.clock() - start, done + failures
             count.n += tried
             count.failures += failures
             count.seconds += seconds
