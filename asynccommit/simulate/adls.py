@@ -38,9 +38,25 @@ class PackedAdls(Node):
 
 
 class _AdlsModelStore(SimStore):
-    """The model as a store that counts the bytes written to it."""
+    """The model as a store that counts bytes written and directories renamed."""
 
     written = 0
+    renamed_directories = 0
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """See ``Store.rename``."""
+        if etag is None:  # else it is of a file
+            node = find(self._account.head_filesystem(FILESYSTEM).root, source[1:])
+            self.renamed_directories += node is not None and node.is_dir
+        await super().rename(source, dest, replace=replace, etag=etag, token=token)
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
@@ -55,6 +71,11 @@ class Adls:
     """One filesystem of an account; see ``Model``."""
 
     refused = 0  # The limit is part of the weather.
+
+    @property
+    def renamed_directories(self) -> int:
+        """See ``Model.renamed_directories``."""
+        return self.store.renamed_directories
 
     def __init__(self, site: Site) -> None:
         host = site.host

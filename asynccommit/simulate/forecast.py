@@ -50,6 +50,12 @@ class Forecast(Printed):
         return self.figures.rate
 
     @property
+    def dollars(self) -> float | None:
+        """Return the price of the requests; ``None`` without a table."""
+        prices, figures = self.setup.prices, self.figures
+        return None if prices is None else prices.of(figures.requests, figures.renamed_directories)
+
+    @property
     def real(self) -> float:
         """Wall-clock seconds of the whole simulation."""
         return self.figures.real + (self.free.real if self.free else 0.0)
@@ -61,6 +67,7 @@ class Forecast(Printed):
         return {
             **found,
             "files_per_second": self.rate,
+            "dollars": self.dollars,
             "all_requests": sum(self.figures.requests.values()),
             "extrapolated": self.extrapolated,
             "simulated": [
@@ -144,6 +151,9 @@ def extrapolate(first: Figures, second: Figures, setup: Setup) -> Figures:
         warnings=second.warnings,
         memory=second.memory,
         real=first.real + second.real,
+        renamed_directories=round(
+            _line(first.renamed_directories, second.renamed_directories, far)
+        ),
     )
 
 

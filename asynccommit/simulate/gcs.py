@@ -144,6 +144,8 @@ class Gcs:
         hns: with a hierarchical namespace.
     """
 
+    renamed_directories = 0  # A commit moves no directory with files as a whole.
+
     def __init__(self, site: Site, *, hns: bool) -> None:
         host = site.host
         fair = replace(site.climate, limit=None)

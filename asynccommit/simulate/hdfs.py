@@ -161,6 +161,8 @@ class _Client(SimHdfsClient):
 class Hdfs:
     """One NameNode; see ``Model``."""
 
+    renamed_directories = 0  # They cost what files cost.
+
     refused = 0  # Nothing is refused for its rate.
 
     def __init__(self, site: Site) -> None:

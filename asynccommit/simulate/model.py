@@ -63,6 +63,11 @@ class Model(Protocol):
         """Number of requests rejected for their rate, besides the weather's."""
         ...
 
+    @property
+    def renamed_directories(self) -> int:
+        """Number of requests that renamed a directory."""
+        ...
+
     def put_file(self, path: str, size: int) -> str:
         """Create a file with this declared size; return its etag."""
         ...

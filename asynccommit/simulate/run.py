@@ -23,6 +23,7 @@ from asynccommit.runtime.host import Host
 from asynccommit.simulate.memory import Memory, MemoryGrowth
 from asynccommit.simulate.model import Site
 from asynccommit.simulate.placed import Placed, visible
+from asynccommit.simulate.processor import LOAD_STAGE, Processor, planning_seconds
 from asynccommit.simulate.setup import Setup
 from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.policies.stats import Stats
@@ -54,6 +55,7 @@ class Figures:
         warnings: warnings of the commit.
         memory: memory use.
         real: wall-clock seconds of the simulation.
+        renamed_directories: number of the renames that were of directories.
     """
 
     files: int
@@ -69,6 +71,7 @@ class Figures:
     warnings: Sequence[str]
     memory: Memory
     real: float
+    renamed_directories: int = 0
 
     @property
     def rate(self) -> float:
@@ -105,7 +108,7 @@ class World:
         self.model = setup.kind.make(
             Site(
                 setup.climate,
-                setup.in_flight,
+                setup.in_flight * setup.workers,
                 setup.doubling,
                 setup.share == 1,
                 self.seeds,
@@ -122,8 +125,11 @@ class World:
             rate=options.rate,
             attempts=options.attempts,
             clock=self.host.clock,
+            connected=False,
         )
         store = self.model.store
+        if self.setup.cpu:
+            policies = (*policies, Processor(self.setup.cpu / self.setup.workers))
         return wrap(Wrapped(store, *policies) if policies else store, settings)
 
     def committer(self, store: Wrapped) -> ManifestCommitter:
@@ -195,8 +201,8 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
         files=setup.files,
         tasks=setup.tasks,
         partitions=setup.partitions,
-        seconds=report.seconds,
-        stages=report.stages,
+        seconds=report.seconds + planning_seconds(setup),
+        stages=_with_planning(report.stages, setup),
         requests=dict(model.weather.requests),
         struck=dict(struck),
         refused=report.refused,
@@ -205,7 +211,13 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
         warnings=report.warnings,
         memory=memory,
         real=real,
+        renamed_directories=model.renamed_directories,
     )
+
+
+def _with_planning(stages: Mapping[str, float], setup: Setup) -> Mapping[str, float]:
+    """Add the processor's time for planning to the first stage."""
+    return {**stages, LOAD_STAGE: stages.get(LOAD_STAGE, 0.0) + planning_seconds(setup)}
 
 
 class _ProgressReporter:

@@ -17,6 +17,7 @@ from asynccommit.simulate.adls import ADLS
 from asynccommit.simulate.gcs import GCS, GCS_HNS
 from asynccommit.simulate.hdfs import HDFS
 from asynccommit.simulate.model import StoreKind
+from asynccommit.stores.prices import LIST_PRICES, Prices, read_prices
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate, Dialect
 from asynccommit.testing.models.latency import Latency, RequestLimit, read_latency
@@ -37,6 +38,8 @@ _PARTITIONS = 100
 
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)([kM])").fullmatch
 _UNITS = {"k": 1_000, "M": 1_000_000}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)").fullmatch
+_IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
 _USUAL = Climate()
 
 
@@ -55,6 +58,9 @@ class Setup:
         store: name of the model.
         exact: maximum number of files of a job that is simulated in full.
         options: options of the commit.
+        cpu: processor time of one request in seconds; 0 leaves the processor out.
+        workers: processes that send the requests, each with ``in_flight`` of them.
+        prices: what requests cost; the list prices of the store if there are any.
         share: size of this job relative to the one it represents; see ``of``.
     """
 
@@ -68,6 +74,9 @@ class Setup:
     store: str = ADLS.name
     exact: Annotated[int, _MANY] = EXACT
     options: Options = field(default_factory=Options)
+    cpu: Annotated[float, Within(0, 1, "seconds")] = 0.0
+    workers: Annotated[int, Within(1, 1024)] = 1
+    prices: Prices | None = None
     share: Annotated[float, Within(0, _MOST)] = 1.0
 
     def __post_init__(self) -> None:
@@ -77,6 +86,8 @@ class Setup:
             object.__setattr__(self, "climate", usual_climate(kind))
         if not self.in_flight:
             object.__setattr__(self, "in_flight", kind.in_flight)
+        if self.prices is None:
+            object.__setattr__(self, "prices", LIST_PRICES.get(self.store))
 
     @property
     def kind(self) -> StoreKind:
@@ -125,6 +136,9 @@ class Setup:
             "limit": climate["limit"],
             "doubling": self.doubling or None,
             "in_flight": self.in_flight,
+            "cpu": self.cpu or None,
+            "workers": self.workers,
+            "prices": None if self.prices is None else self.prices.to_json(),
             "faults": self.faults,
             "seed": self.seed,
             "options": {key: value for key, value in chosen.items() if value != known[key]},
@@ -161,7 +175,34 @@ def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup
         store=kind.name,
         exact=_count(told, "exact", EXACT),
         options=options or Options(),
+        cpu=_cpu(told.get("cpu")),
+        workers=_count(told, "workers", 1, 1024),
+        prices=_prices(told.get("prices")),
     )
+
+
+def _cpu(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    found = _TIME(text.strip())
+    seconds = float(found[1]) / _IN_A_SECOND[found[2]] if found else -1.0
+    if not 0 < seconds <= 1:
+        raise OptionError(f"--cpu is {text!r}: expected the time of a request, such as 95us")
+    return seconds
+
+
+def _prices(name: str | None) -> Prices | None:
+    if name is None:
+        return None
+    try:
+        text = Path(name).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise OptionError(f"--prices is {name!r}: expected a readable JSON file ({why})") from error
+    try:
+        return read_prices(text)
+    except OptionError as error:
+        raise OptionError(f"--prices {name}: {error}") from None
 
 
 def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:

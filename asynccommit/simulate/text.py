@@ -17,6 +17,7 @@ from asynccommit.inspect.text import facts_table
 from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
+from asynccommit.stores.prices import Prices
 from asynccommit.testing.models.latency import FIXED, Latency
 
 _STRUCK = {
@@ -62,6 +63,8 @@ def _facts(forecast: Forecast) -> Table:
     if figures.waited:
         waits = ", ".join(f"{why} {show_seconds(took)}" for why, took in figures.waited.items())
         table.add_row("waited", safe(f"{waits}, total of all requests"))
+    if forecast.dollars is not None and setup.prices is not None:
+        table.add_row("cost", safe(_cost(forecast.dollars, setup.prices)))
     memory = figures.memory
     measured = f" at {memory.files:,} files" if forecast.extrapolated else ""
     table.add_row(
@@ -74,6 +77,13 @@ def _facts(forecast: Forecast) -> Table:
     how = "two smaller commits" if forecast.extrapolated else "this commit"
     table.add_row("simulated", f"{how}, in {show_seconds(forecast.real)} of real time")
     return table
+
+
+def _cost(dollars: float, prices: Prices) -> str:
+    """Return what the requests cost, and by which prices."""
+    when = f", read on {prices.day}" if prices.day else ""
+    source = f": {prices.source}{when}" if prices.source else " by the given prices"
+    return f"${dollars:,.{2 if dollars >= 1 else 4}f} of requests{source}"
 
 
 def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
@@ -93,6 +103,10 @@ def store_of(setup: Setup) -> str:
     if setup.doubling:
         rate += " at first"
     parts = [setup.store, _latency(setup.climate.latency), rate, f"{setup.in_flight:,} in flight"]
+    if setup.workers > 1:
+        parts.append(f"{setup.workers} workers")
+    if setup.cpu:
+        parts.append(f"{setup.cpu * 1e6:g} us of CPU a request")
     if setup.faults != "none":
         parts.append(f"faults {setup.faults}")
     return ", ".join([*parts, f"seed {setup.seed}"])

@@ -85,6 +85,7 @@ class StoreSettings:
         dry_run: record writes instead of executing them.
         clock: measures the durations of requests, for statistics.
         options: options of the store itself; credentials may be among them.
+        connected: each request takes a connection, an open file of this process; a model has none.
         log_fields: the ``extra`` of log records about requests.
     """
 
@@ -98,6 +99,7 @@ class StoreSettings:
     dry_run: bool = False
     clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    connected: bool = True
     log_fields: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -167,17 +169,19 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         *names,
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
-        InFlightLimit(_slots(traits, settings.in_flight)),
+        InFlightLimit(_slots(traits, settings)),
         Stats("sent", clock=settings.clock, series=series),
         compose=merged,
     )
 
 
-def _slots(traits: Traits, wanted: int | None) -> int | None:
+def _slots(traits: Traits, settings: StoreSettings) -> int | None:
     """Return how many requests may be in flight; ``None`` for any number."""
+    wanted = settings.in_flight
     if not traits.account:
         return wanted
-    return min(wanted or traits.workers, open_files_allow())
+    most = wanted or traits.workers
+    return min(most, open_files_allow()) if settings.connected else most
 
 
 def _pace(store: Store, settings: StoreSettings) -> Adaptive | Throttle:

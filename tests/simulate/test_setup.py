@@ -13,6 +13,7 @@ from asynccommit.simulate.setup import KINDS, Setup, read_setup
 from asynccommit.stores.adls import options
 from asynccommit.stores.gcs import options as gcs_options
 from asynccommit.stores.hdfs import options as hdfs_options
+from asynccommit.stores.prices import LIST_PRICES, Prices
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.latency import Latency, RequestLimit
@@ -112,6 +113,10 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
         ("limit", "0", "expected requests per second, such as 20_000, or none"),
         ("limit", "inf", "expected requests per second"),
         ("store", "s3", "expected adls, gcs, gcs-hns, hdfs"),
+        ("cpu", "95", "expected the time of a request, such as 95us"),
+        ("cpu", "0us", "expected the time of a request"),
+        ("workers", "0", "expected a whole number from 1 to 1_024"),
+        ("prices", "none.json", "expected a readable JSON file"),
         (
             "faults",
             "wild",
@@ -223,6 +228,24 @@ def test_a_file_of_rules_speaks_the_language_of_the_store(tmp_path: Path) -> Non
     assert setup.climate.faults[0].op == "move"
     with pytest.raises(OptionError, match=r"faults\[0\].op"):
         read_setup({"faults": str(path)})
+
+
+def test_a_table_of_prices_is_read(tmp_path: Path) -> None:
+    """Without one the list prices of the store hold, where it has any; a bad one is named."""
+    path = tmp_path / "prices.json"
+    path.write_text('{"rename": 0.5}')
+    assert read_setup({"prices": str(path)}).prices == Prices(rename=0.5)
+    assert Setup().prices == LIST_PRICES["adls"]
+    assert Setup(store="hdfs").prices is Setup(store="gcs-hns").prices is None
+    path.write_text("{}}")
+    with pytest.raises(OptionError, match=r"prices\.json: the prices are not JSON"):
+        read_setup({"prices": str(path)})
+
+
+def test_the_processor_and_the_workers_are_read() -> None:
+    """A time may be in microseconds."""
+    setup = read_setup({"cpu": "95us", "workers": "16"})
+    assert (setup.cpu, setup.workers) == (95e-6, 16)
 
 
 def test_json_has_the_options_that_were_chosen() -> None:

@@ -12,6 +12,7 @@ from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
 from asynccommit.simulate.text import shown, store_of
+from asynccommit.stores.prices import Prices
 from asynccommit.testing.models.fault_rules import KINDS, Climate
 from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 
@@ -58,6 +59,24 @@ def test_stages_and_requests_are_tables() -> None:
     assert ["time", "between", "them", "500", "ms", "12.5%"] in rows
     assert ["rename", "1,100", "1.100"] in rows
     assert ["all", "1,105", "1.105"] in rows
+
+
+def test_what_requests_cost_is_told() -> None:
+    """The dollars, and by which prices; nothing where there are none."""
+    assert "cost       $0.0079 of requests: https://learn.microsoft.com/" in _text(FIGURES)
+    dear = replace(SETUP, prices=Prices(rename=10_000))
+    (line,) = [
+        one
+        for one in to_text(shown(Forecast(dear, FIGURES, (FIGURES,))), 200).splitlines()
+        if "cost" in one
+    ]
+    assert line == "  cost       $1,100.00 of requests by the given prices"
+    assert Forecast(Setup(store="hdfs"), FIGURES, (FIGURES,)).dollars is None
+
+
+def test_workers_and_their_processors_are_told() -> None:
+    """The line of the store has both."""
+    assert "4 workers, 95 us of CPU a request" in store_of(replace(SETUP, workers=4, cpu=95e-6))
 
 
 def test_trouble_is_told() -> None:

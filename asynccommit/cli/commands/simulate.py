@@ -49,6 +49,26 @@ def simulate(
             help="Maximum number of concurrent requests. Default: 512, on gcs 256, on hdfs 64.",
         ),
     ] = None,
+    cpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Processor time of a request, such as 95us. Default: the processor is left out.",
+        ),
+    ] = None,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER", help="Processes that share the requests, with a processor each."
+        ),
+    ] = "1",
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A JSON file with dollars for 10,000 requests of each kind. Default: list prices.",
+        ),
+    ] = None,
     faults: Annotated[
         str,
         typer.Option(
@@ -88,6 +108,9 @@ def simulate(
         "latency": latency,
         "limit": limit,
         "in-flight": in_flight,
+        "cpu": cpu,
+        "workers": workers,
+        "prices": prices,
         "faults": faults,
         "seed": seed,
         "store": store,
