@@ -13,6 +13,7 @@ from asynccommit.options.checked import HIDDEN, PATH, checked
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
+from asynccommit.spark.foreach_batch import write_batch
 from asynccommit.spark.recovery import resume, rollback, status, takeover
 from asynccommit.stores.registry import STORES
 
@@ -36,6 +37,7 @@ __all__ = [
     "status",
     "takeover",
     "unconfigure",
+    "write_batch",
 ]
 
 

@@ -9,6 +9,7 @@ from asynccommit.errors import OptionError, RejectedError, SinkLogError, SinkLog
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address, Under
+from asynccommit.streaming.batch_names import BatchNames, NamedRun
 from asynccommit.streaming.batches import COMPACT, is_compaction, to_read
 from asynccommit.streaming.entries import (
     FOLDER,
@@ -56,12 +57,16 @@ class Repaired:
         changes: possible repairs.
         left: remaining problems.
         kept: names of the backups of old files, in the directory of the log.
+        over: announced runs of batches that the log has.
+        deleted: files of these runs that no batch lists, if they were deleted.
     """
 
     dry_run: bool
     changes: list[Change] = field(default_factory=list)
     left: list[Finding] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    over: list[NamedRun] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
 
 
 async def repair(
@@ -96,9 +101,14 @@ async def repair(
         listing.put(change.name, len(change.new))
         source.instead[change.name] = change.new
     done.left = (await examine(source, listing, settings)).findings
+    names = BatchNames(store, dest, settings.max_bytes)
+    newest = -1 if listing.newest is None else listing.newest
+    done.over = [run for run in await names.announced() if run.batch <= newest]
     if not dry_run:
         for change in done.changes:
             await _make(store, dest, host, change, done)
+        if not done.left:  # else it is not known what the log lists
+            done.deleted = (await names.settle(done.over)).deleted
     return done
 
 

@@ -43,10 +43,18 @@ def sink_text(found: Verified) -> RenderableType:
 def findings_text(found: Verified) -> RenderableType:
     """Return the problems of a log as text, with the remedies."""
     if not found.findings:
-        return safe(f"no problems in the log of {found.dest}", "bold")
+        return Group(safe(f"no problems in the log of {found.dest}", "bold"), *_runs(found))
     count = len(found.findings) + found.more
     head = safe(f"{count_of(count, 'problem')} in the log of {found.dest}", "bold")
-    return Group(head, *_findings(found.findings, count))
+    return Group(head, *_findings(found.findings, count), *_runs(found))
+
+
+def _runs(found: Verified) -> Iterable[RenderableType]:
+    for run in found.running[:ROWS]:
+        yield safe(f"  batch {run.batch} of query {run.query} runs, or its driver has died")
+    if found.over:
+        text = "may have left files: the next start of the query deletes them, or repair"
+        yield safe(f"  {count_of(len(found.over), 'run')} of batches that the log has {text}")
 
 
 def repair_text(dest: Address, done: Repaired) -> RenderableType:
@@ -56,14 +64,20 @@ def repair_text(dest: Address, done: Repaired) -> RenderableType:
         verb = "would repair" if done.dry_run else "repaired"
         parts.append(safe(f"{verb} {count_of(len(done.changes), 'file')} of {dest}", "bold"))
         parts += [safe(f"  {change.name}: {', '.join(change.what)}") for change in done.changes]
-    else:
+    elif not done.over:
         parts.append(safe(f"nothing in the log of {dest} can be repaired", "bold"))
+    if done.over:
+        what = f"{count_of(len(done.over), 'run')} of batches that the log has"
+        if done.dry_run:
+            parts.append(safe(f"would delete what {what} left in no batch"))
+        elif not done.left:
+            parts.append(safe(f"deleted {count_of(len(done.deleted), 'file')} of {what}"))
     if done.kept:
         parts.append(safe(f"  backups: {', '.join(done.kept)}"))
     if done.left:
         parts.append(safe("remaining problems:", "bold"))
         parts += _findings(done.left, len(done.left))
-    if done.changes and done.dry_run:
+    if (done.changes or done.over) and done.dry_run:
         parts.append(_AGAIN)
     return Group(*parts)
 
@@ -128,6 +142,8 @@ def findings_json(found: Verified) -> dict[str, Any]:
         "unlisted": found.unlisted,
         "findings": _list(found.findings),
         "more": found.more,
+        "running": [run.name for run in found.running],
+        "over": [run.name for run in found.over],
     }
 
 
@@ -138,6 +154,8 @@ def repair_json(dest: Address, done: Repaired) -> dict[str, Any]:
         "would_repair" if done.dry_run else "repaired": [_change(one) for one in done.changes],
         "kept": done.kept,
         "left": _list(done.left),
+        "over": [run.name for run in done.over],
+        "deleted": done.deleted,
     }
 
 

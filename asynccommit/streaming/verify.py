@@ -10,6 +10,7 @@ from asynccommit.errors import SinkLogCorruptError, SinkLogError, UrlError
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import tree_pages, walk
 from asynccommit.stores.urls import Address, Under
+from asynccommit.streaming.batch_names import BatchNames, NamedRun
 from asynccommit.streaming.batches import COMPACT, file_name, is_compaction, to_read
 from asynccommit.streaming.entries import FOLDER, SinkFile, Wrote, decode_entry, lines_of
 from asynccommit.streaming.listing import LogListing, place, read_listing
@@ -94,6 +95,9 @@ class Verified:
         findings: problems.
         more: number of further problems.
         unlisted: number of table files that no batch lists; ``None`` if not checked.
+        over: announced runs of batches that the log has, whose files that no batch lists ``repair``
+            deletes.
+        running: announced runs of batches that the log lacks.
     """
 
     dest: Address
@@ -104,6 +108,8 @@ class Verified:
     findings: list[Finding] = field(default_factory=list)
     more: int = 0
     unlisted: int | None = None
+    over: list[NamedRun] = field(default_factory=list)
+    running: list[NamedRun] = field(default_factory=list)
 
     def found(self, file: str, wrong: Wrong, problem: str) -> None:
         """Record a problem."""
@@ -128,6 +134,9 @@ async def verify(
     found = await examine(LogSource(store, dest, settings.max_bytes), listing, settings)
     if data and found.newest is not None:
         await _check_data(store, found)
+    for run in await BatchNames(store, dest, settings.max_bytes).announced():
+        is_over = found.newest is not None and run.batch <= found.newest
+        (found.over if is_over else found.running).append(run)
     return found
 
 

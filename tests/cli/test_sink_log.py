@@ -148,3 +148,24 @@ def test_adopt(command: Command, table: Path, tmp_path: Path) -> None:
     assert command("sink-log", "adopt", str(table), "--query", "q", "--yes", "--json") == 0
     value = json.loads(command.out)
     assert (value["newest"], value["query"], value["checkpoint"]) == (11, "q", None)
+
+
+def test_runs_that_are_over(command: Command, table: Path) -> None:
+    """Verify names announced runs; repair deletes what those of batches in the log have left."""
+    token = "0f3e8a21-9c4d-4b1e"
+    for batch in (11, 12):
+        (table / FOLDER / f".{batch}.{token}.q.batch").touch()
+    left = table / f"part-00000-{token}-8000-0123456789ab-c000.parquet"
+    left.touch()
+
+    assert command("sink-log", "verify", str(table)) == 0
+    assert "batch 12 of query q runs, or its driver has died" in command.out
+    assert "1 run of batches that the log has may have left files" in command.out
+    assert command("sink-log", "repair", str(table)) == 0
+    assert "would delete what 1 run" in command.out
+    assert left.exists()
+
+    assert command("sink-log", "repair", str(table), "--yes") == 0
+    assert "deleted 1 file of 1 run" in command.out
+    assert not left.exists()
+    assert [path.name for path in (table / FOLDER).glob(".*.batch")] == [f".12.{token}.q.batch"]

@@ -76,10 +76,23 @@ SINK_LOG = obj(
     unlisted=WHOLE,
 )
 SINK_LOG_VERIFY = obj(
-    destination=TEXT, newest=NEWEST, files=WHOLE, unlisted=WHOLE, findings=FINDINGS, more=WHOLE
+    destination=TEXT,
+    newest=NEWEST,
+    files=WHOLE,
+    unlisted=WHOLE,
+    findings=FINDINGS,
+    more=WHOLE,
+    running=TEXTS,
+    over=TEXTS,
 )
 CHANGES = rows(obj(file=TEXT, what=TEXTS, bytes=WHOLE))
-REPAIRED = {"destination": TEXT, "kept": TEXTS, "left": FINDINGS}
+REPAIRED = {
+    "destination": TEXT,
+    "kept": TEXTS,
+    "left": FINDINGS,
+    "over": TEXTS,
+    "deleted": TEXTS,
+}
 SINK_LOG_REPAIR = either(obj(would_repair=CHANGES, **REPAIRED), obj(repaired=CHANGES, **REPAIRED))
 
 BY_NAME: Schema = {"type": "object", "additionalProperties": TEXT}
