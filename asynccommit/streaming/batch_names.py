@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from asynccommit.errors import NotFoundError
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there, remove_file, tree_pages, walk
 from asynccommit.stores.urls import Address, Under
@@ -95,7 +97,7 @@ class BatchNames:
 
     async def withdraw(self, run: NamedRun) -> None:
         """Remove the announcement of a run that has left nothing."""
-        await remove_file(self._store, self._path(run))
+        await self._remove(run)
 
     async def announced(self) -> list[NamedRun]:
         """Return the announced runs, oldest batch first."""
@@ -127,13 +129,17 @@ class BatchNames:
             done.kept |= {uri: why for uri, why in part.kept.items() if why != LISTED}
         if not done.kept:
             for run in over:
-                await remove_file(self._store, self._path(replace(run, ended=True)))
+                await self._remove(replace(run, ended=True))
         return done
 
     async def _end(self, run: NamedRun) -> None:
         """Have tasks of a run that end from now on delete their files themselves."""
         if not run.ended:
             await self._store.put(self._path(replace(run, ended=True)), b"")
+            await self._remove(run)
+
+    async def _remove(self, run: NamedRun) -> None:
+        with suppress(NotFoundError):  # a start that died between the two names leaves both
             await remove_file(self._store, self._path(run))
 
     async def _listed(self, files: Iterable[Info], tokens: Collection[str]) -> set[str]:

@@ -1,0 +1,166 @@
+"""Batches of Spark's file sink whose drivers die, with tasks that outlive them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from asynccommit.errors import NotFoundError
+from asynccommit.stores.base import Store
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.tree import remove_file
+from asynccommit.streaming.batch_names import BatchNames, NamedRun, named_run, token_of
+from asynccommit.streaming.entries import FOLDER
+from asynccommit.streaming.log import SinkFile
+from asynccommit.testing.models.crashes import Crash, Process, When
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.virtual_loop import run_virtual
+from tests.crash.test_sink_log import KINDS, LATENCY, dest, new, on, until_death, writer
+from tests.support.crashes import ModelWorld
+from tests.support.sink import entry
+
+FIRST, SECOND = "0f3e8a21-9c4d-4b1e", "aaaaaaaa-aaaa-4aaa"
+LIMIT = 1 << 20
+Work = Callable[[ModelWorld, Counter[str]], Awaitable[None]]
+
+
+class Driver:
+    """A driver that runs batches of two files, and does what the protocol has it do."""
+
+    def __init__(self, world: ModelWorld, token: str, crash: Crash | None = None) -> None:
+        self.world, self.token = world, token
+        self.log, self.process = writer(world, token[:4], crash)
+        self.store = store_of(world, f"{token[:4]}-names", self.process)
+        self.names = BatchNames(self.store, dest(world), LIMIT)
+
+    async def run(self) -> None:
+        """Start, and run the batch that the log lacks."""
+        newest = await self.log.latest()
+        batch = 0 if newest is None else newest + 1
+        left = await self.names.announced()
+        run = NamedRun(batch, self.token, "q")
+        await self.names.announce(run)
+        files = [await write(self.store, self.world, self.token, n) for n in range(2)]
+        await self.log.add(batch, files, query="q")
+        await self.names.withdraw(run)
+        await self.names.settle(one for one in left if one.batch <= batch)
+
+
+def store_of(world: ModelWorld, name: str, process: Process | None = None) -> Store:
+    """Return the store of a world as a process reaches it."""
+    rng = random.Random(f"{world.seed} {name}")
+    return wrap(world.store(process or Process(name)), StoreSettings(rng, attempts=20))
+
+
+async def write(store: Store, world: ModelWorld, token: str, number: int) -> SinkFile:
+    """Write a file as a task does, and return its entry."""
+    name = f"part-{number:05d}-{token}-8000-0123456789ab-c000.parquet"
+    await store.put(dest(world).child(name).path, b"rows")
+    return entry(dest(world), name)
+
+
+async def late_task(world: ModelWorld, seen: Counter[str]) -> None:
+    """Write a file of the first run's, and then look whether that run has ended."""
+    store = store_of(world, "task")
+    file = await write(store, world, FIRST, 7)
+    path = dest(world).child(file.path.rpartition("/")[2]).path
+    try:
+        await store.head(dest(world).child(FOLDER, NamedRun(0, FIRST, "q").name).path)
+        seen["kept"] += 1
+    except NotFoundError:
+        seen["gave up"] += 1
+        try:
+            await remove_file(store, path)
+        except NotFoundError:  # the later start was faster
+            seen["both"] += 1
+
+
+async def left(world: ModelWorld) -> tuple[set[str], list[str]]:
+    """Return the files with a token that no batch lists, and the announcements."""
+    reader, _ = writer(world, "reader")
+    store = store_of(world, "eyes")
+    listed = {file.path.rpartition("/")[2] for file in await reader.files()}
+    table, log = dest(world).path, dest(world).child(FOLDER).path
+    there = {info.path.rpartition("/")[2] for info in (await store.list(table)).entries}
+    hidden = [info.path.rpartition("/")[2] for info in (await store.list(log)).entries]
+    return {n for n in there - listed if token_of(n)}, [n for n in hidden if named_run(n)]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("when", When)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_death_at_every_write(kind: str, when: When) -> None:
+    """Whatever the driver died at, and the next one too, a third start leaves no file that is in
+    no batch, and no announcement."""
+
+    async def work(world: ModelWorld) -> None:
+        whole = Driver(world.copy(), FIRST)
+        await whole.run()
+        for number in range(1, len(whole.process.writes) + 1):
+            again = world.copy()
+            await until_death(Driver(again, FIRST, Crash(number, when)).run())
+            for second in range(1, 12, 3):
+                twice = again.copy()
+                await until_death(Driver(twice, SECOND, Crash(second, when)).run())
+                await Driver(twice, "bbbbbbbb-bbbb-4bbb").run()
+                assert await left(twice) == (set(), []), (number, second)
+
+    on(kind, work)
+
+
+def weather(
+    work: Callable[[ModelWorld, Counter[str]], Awaitable[None]], seeds: range
+) -> Counter[str]:
+    """Run a test with each seed in virtual time; return what was seen."""
+    seen: Counter[str] = Counter()
+
+    async def run(seed: int) -> None:
+        await work(await new("adls", seed), seen)
+
+    for seed in seeds:
+        run_virtual(run(seed))
+    return seen
+
+
+async def outlived(world: ModelWorld, seen: Counter[str]) -> None:
+    """Have a driver die before its batch is listed, and a task of its end at some later moment."""
+    rng = random.Random(world.seed)
+    world.storm(random.Random(world.seed), Climate.from_json({"latency": LATENCY}))
+    await until_death(Driver(world, FIRST, Crash(4, When.BEFORE)).run())
+
+    async def late() -> None:
+        await asyncio.sleep(rng.uniform(0, 12))
+        await late_task(world, seen)
+
+    task = asyncio.create_task(late())
+    await Driver(world, SECOND).run()
+    await task
+    seen["orphans"] += len((await left(world))[0])
+    seen["runs"] += 1
+
+
+SEEDS = range(500_000, 500_060)
+
+
+def test_tasks_that_outlive_their_driver() -> None:
+    """Either the task sees that its run has ended, or the later start sees its file."""
+    seen = weather(outlived, SEEDS)
+
+    assert seen["orphans"] == 0, seen
+    assert seen["kept"] > 0, seen
+    assert seen["gave up"] > 0, seen
+
+
+def test_announcement_that_goes_last_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a start that takes the announcement away after it has looked loses files."""
+
+    async def later(self: BatchNames, run: NamedRun) -> None:
+        await self._store.put(self._path(NamedRun(run.batch, run.token, run.query, True)), b"")
+
+    monkeypatch.setattr(BatchNames, "_end", later)
+
+    assert weather(outlived, SEEDS)["orphans"] > 0
