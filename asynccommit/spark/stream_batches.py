@@ -19,8 +19,6 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
 from asynccommit.stores.urls import Address, decode_uri
 from asynccommit.streaming.batch_names import BatchNames, NamedRun
-from asynccommit.streaming.entries import SinkFile
-from asynccommit.streaming.log import SinkLog, SinkLogSettings
 from asynccommit.streaming.log_owner import LogOwner, claim_log
 
 log = logging.getLogger("asynccommit.spark")
@@ -76,7 +74,9 @@ class StreamBatches:
         run = _run(request)
         async with _opened(request, storage) as (store, dest):
             names = BatchNames(store, dest, _MAX_BYTES)
-            if not request["again"]:
+            if request["again"]:
+                await names.keep(run, request["files"])
+            else:
                 await names.withdraw(run)
             left = self._left.get(_start(request), [])
             over = [one for one in left if one.batch <= run.batch]
@@ -87,9 +87,8 @@ class StreamBatches:
 
     async def _abort(self, request: Mapping[str, Any], storage: Storage) -> None:
         async with _opened(request, storage) as (store, dest):
-            sink = SinkLog(store, dest, SinkLogSettings(max_bytes=_MAX_BYTES))
-            files = [SinkFile(uri, 0, 0) for uri in request["files"]]
-            done = await sink.abort(request["batch"], files, sent=request["sent"])
+            names = BatchNames(store, dest, _MAX_BYTES)
+            done = await names.abort(_run(request), request["files"], sent=request["sent"])
             _tell(dest, len(done.deleted), done.kept)
 
 

@@ -95,6 +95,29 @@ class BatchNames:
             await self._store.sync(path)
             await self._store.sync(self._dest.child(FOLDER).path)
 
+    async def keep(self, run: NamedRun, files: Iterable[str]) -> None:
+        """Leave the announcement of a listed run, with the files it lists.
+
+        Args:
+            run: a run of which some task had more than one attempt.
+            files: URIs of its files. The log may have dropped them when the others are deleted.
+        """
+        await self._store.put(self._path(run), "\n".join(files).encode())
+
+    async def abort(self, run: NamedRun, files: Iterable[str], *, sent: bool) -> Discarded:
+        """Delete a failed run's files, except those the log may list.
+
+        Args:
+            run: the run; its announcement stays, for tasks that go on.
+            files: URIs of the files that its tasks have reported.
+            sent: the batch may reach the log yet.
+        """
+        info = _file_with(await read_listing(self._store, self._dest), run.batch)
+        why = "the batch may still reach the log" if sent and info is None else ""
+        listed = set[str]() if info is None else await self._listed([info], {run.token})
+        entries = [SinkFile(uri, 0, 0) for uri in files]
+        return await discard(self._store, self._dest, entries, listed, why)
+
     async def withdraw(self, run: NamedRun) -> None:
         """Remove the announcement of a run that has left nothing."""
         await self._remove(run)
@@ -119,10 +142,11 @@ class BatchNames:
         over = {run: info for run in runs if (info := _file_with(listing, run.batch))}
         if not over:
             return done
+        under, listed = Under(self._dest), set[str]()
         for run in over:
-            await self._end(run)
+            listed |= {under.path(uri) for uri in await self._end(run)}
         tokens = {run.token for run in over}
-        listed = await self._listed(set(over.values()), tokens)
+        listed |= await self._listed(set(over.values()), tokens)
         async for files in self._files(tokens):
             part = await discard(self._store, self._dest, files, listed, "")
             done.deleted += part.deleted
@@ -132,14 +156,22 @@ class BatchNames:
                 await self._remove(replace(run, ended=True))
         return done
 
-    async def _end(self, run: NamedRun) -> None:
-        """Have tasks of a run that end from now on delete their files themselves."""
+    async def _end(self, run: NamedRun) -> list[str]:
+        """Have tasks of a run that end from now on delete their files themselves.
+
+        Returns the files that the run has listed, if it said so.
+        """
+        try:
+            data = await self._store.get(self._path(run), self._source.max_bytes)
+        except NotFoundError:  # a start that died between the two names leaves both
+            return []
         if not run.ended:
-            await self._store.put(self._path(replace(run, ended=True)), b"")
+            await self._store.put(self._path(replace(run, ended=True)), data)
             await self._remove(run)
+        return data.decode().split("\n") if data else []
 
     async def _remove(self, run: NamedRun) -> None:
-        with suppress(NotFoundError):  # a start that died between the two names leaves both
+        with suppress(NotFoundError):
             await remove_file(self._store, self._path(run))
 
     async def _listed(self, files: Iterable[Info], tokens: Collection[str]) -> set[str]:

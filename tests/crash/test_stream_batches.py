@@ -158,8 +158,9 @@ def test_tasks_that_outlive_their_driver() -> None:
 def test_announcement_that_goes_last_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a start that takes the announcement away after it has looked loses files."""
 
-    async def later(self: BatchNames, run: NamedRun) -> None:
+    async def later(self: BatchNames, run: NamedRun) -> list[str]:
         await self._store.put(self._path(NamedRun(run.batch, run.token, run.query, True)), b"")
+        return []
 
     monkeypatch.setattr(BatchNames, "_end", later)
 

@@ -64,16 +64,17 @@ def test_batch(table: Table) -> None:
     assert runs(table) == []
 
     query("begin", 1, OTHER)
-    submit(table.log.add(1, table.publish(name(OTHER))))
+    files = table.publish(name(OTHER), name(OTHER, 2))
+    submit(table.log.add(1, files[:1]))  # the other one is out of the log by its age
     table.publish(name(OTHER, 1))
-    query("end", 1, OTHER, again=True)
+    query("end", 1, OTHER, again=True, files=[file.path for file in files])
     assert runs(table) == [NamedRun(1, OTHER, "q1")]
 
     restarted = Query(table)
     restarted("begin", 2)
     submit(table.log.add(2, []))
     restarted("end", 2, again=False)
-    assert table.files() == [name(TOKEN), name(OTHER)]
+    assert table.files() == [name(TOKEN), name(OTHER), name(OTHER, 2)]
     assert runs(table) == []
 
 

@@ -192,7 +192,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
     sent = true;
     super.commitJob(context, messages);
     if (token != null) {
-      run.end(again);
+      run.end(written, again);
     }
   }
 

@@ -61,10 +61,13 @@ final class StreamBatch {
   }
 
   /** Says that the log has the batch. */
-  void end(boolean again) {
+  void end(List files, boolean again) {
     try {
       Map request = request("end");
       request.put("again", Boolean.valueOf(again));
+      if (again) {
+        request.put("files", files);
+      }
       Driver.ask(engine, request);
     } catch (Exception e) { // it is committed
       LOG.warn("Batch {} of {} is in the log, but was not cleaned up after", batch, dest, e);
