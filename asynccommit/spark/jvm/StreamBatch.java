@@ -4,6 +4,10 @@ import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
@@ -14,8 +18,10 @@ import org.slf4j.LoggerFactory;
 final class StreamBatch {
   private static final Logger LOG = LoggerFactory.getLogger(StreamBatch.class);
   static final String QUERY = "sql.streaming.queryId";
-  private static final String RUN = "spark.jobGroup.id"; // the id of one start of the query
+  static final String RUN = "spark.jobGroup.id"; // the id of one start of the query
   private static final String DESCRIPTION = "spark.job.description";
+
+  private static final Set ENDED = ConcurrentHashMap.newKeySet(); // starts that have ended a batch
 
   final String token;
   private final Path dest;
@@ -23,6 +29,7 @@ final class StreamBatch {
   private final String query;
   private final Configuration conf;
   private final Engine engine;
+  private final String start;
 
   StreamBatch(Path dest, long batch, String token, Configuration conf) throws Exception {
     this.dest = dest;
@@ -31,6 +38,7 @@ final class StreamBatch {
     this.conf = conf;
     this.engine = Engine.forJob();
     this.query = local(QUERY, "unnamed");
+    this.start = local(RUN, "");
   }
 
   private static String local(String key, String other) {
@@ -60,16 +68,37 @@ final class StreamBatch {
     }
   }
 
-  /** Says that the log has the batch. */
+  /**
+   * Says that the log has the batch: beside what the query does next, but for the first batch of a
+   * start, after which it is waited for what earlier starts have left.
+   */
   void end(List files, boolean again) {
     try {
-      Map request = request("end");
+      final Map request = request("end");
       request.put("again", Boolean.valueOf(again));
       if (again) {
         request.put("files", files);
       }
+      Future said =
+          Listings.submit(
+              new Callable() {
+                public Object call() {
+                  tell(request);
+                  return null;
+                }
+              });
+      if (ENDED.add(start + " " + dest)) {
+        Listings.wait(said);
+      }
+    } catch (IOException e) { // it is committed
+      LOG.warn("Batch {} of {} is in the log, but was not cleaned up after", batch, dest, e);
+    }
+  }
+
+  private void tell(Map request) {
+    try {
       Driver.ask(engine, request);
-    } catch (Exception e) { // it is committed
+    } catch (Exception e) {
       LOG.warn("Batch {} of {} is in the log, but was not cleaned up after", batch, dest, e);
     }
   }
@@ -95,7 +124,7 @@ final class StreamBatch {
     request.put("batch", Long.valueOf(batch));
     request.put("token", token);
     request.put("query", query);
-    request.put("run", local(RUN, ""));
+    request.put("run", start);
     request.put("description", local(DESCRIPTION, ""));
     request.put("conf", Keys.userOptions(conf));
     request.put("storage", Keys.storageOptions(conf, dest));

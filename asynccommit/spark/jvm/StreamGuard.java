@@ -1,7 +1,9 @@
 package org.asynccommit.spark;
 
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -16,7 +18,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Asks before each batch of Spark's file sink whether the log is its query's.
+ * Asks before the first batch of each start of a query whether the log of its file sink is its own.
  *
  * <p>The sink takes a batch whose number is in its log for committed, whichever query wrote it, and
  * then makes no protocol at all. A rule of the optimizer sees each batch before the sink does, and
@@ -24,6 +26,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class StreamGuard extends Rule {
   private static final Logger LOG = LoggerFactory.getLogger(StreamGuard.class);
+  private static final Set CHECKED = ConcurrentHashMap.newKeySet(); // starts of queries
   private static final String BATCH = "streaming.sql.batchId";
   private static final String KEY = "spark.sql.streaming.commitProtocolClass";
   private static final String PREFIX = "FileSink["; // as FileStreamSink says of itself
@@ -46,9 +49,11 @@ public final class StreamGuard extends Rule {
     SparkContext context = SparkContext.getOrCreate();
     String query = context.getLocalProperty(StreamBatch.QUERY);
     String batch = context.getLocalProperty(BATCH);
-    if (query != null && batch != null) {
+    String start = context.getLocalProperty(StreamBatch.RUN);
+    if (query != null && batch != null && start != null && !CHECKED.contains(start)) {
       try {
         check(sinkOf(query), Long.parseLong(batch));
+        CHECKED.add(start);
       } catch (Exception e) {
         Platform.throwException(e);
       }
