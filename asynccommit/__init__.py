@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from asynccommit.runtime.lazy import lazy_names
+from asynccommit.showing import Display, show_by
 from asynccommit.version import __version__
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ else:
             "stores.opening": ["open_store"],
         },
     )
+
+show_by(lambda: cast(Display, import_module("asynccommit.inspect.display")))
 
 __all__ = [
     "AbortReport",

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Annotated, Any, NoReturn
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.cell_progress import shown_in_cell
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.driver.record_owner import resume_hint
 from asynccommit.commit.job.observing import observed_run
@@ -32,6 +31,7 @@ from asynccommit.errors import CommitError, NotFoundError, OptionError
 from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import AnyMode, Mode, OnUnfinished, Options, rate_among
 from asynccommit.options.uploads import S3A
+from asynccommit.progress.cell import shown_in_cell
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runners.named import runner_named
 from asynccommit.runtime.background import ended

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from asynccommit.showing import display
 
-class Printed(ABC):
+
+class Printed:
     """A result whose text is what the command shows of it."""
 
     __slots__ = ()
 
-    # The modules are imported when a result is shown: a commit needs neither of them, nor rich.
-
-    @abstractmethod
     def __rich__(self) -> Any:
-        """Return the result for ``print`` of rich."""
+        return display().as_rich(self)
 
     def __str__(self) -> str:
-        text: str = import_module("asynccommit.inspect.cells").printed(self.__rich__())
-        return text
+        return display().printed(self.__rich__())
 
 
 class _Shown(Printed):
@@ -41,12 +39,8 @@ class _Shown(Printed):
         told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
         return f"{type(self).__name__}({told})"
 
-    def __rich__(self) -> Any:
-        return import_module("asynccommit.inspect.text").as_rich(self)
-
     def _repr_html_(self) -> str:
-        text: str = import_module("asynccommit.inspect.html").as_html(self)
-        return text
+        return display().as_html(self)
 
 
 def _counts(**named: object) -> dict[str, object]:
@@ -194,15 +188,14 @@ class JobReport(_Shown):
 
         Raises ``UnsupportedError`` without matplotlib, which draws its plots.
         """
-        text: str = import_module("asynccommit.inspect.page").page_of(self)
-        return text
+        return display().page_of(self)
 
     def save_html(self, file: str | PathLike[str]) -> None:
         """Write the page of ``to_html`` to a file.
 
         Raises ``UnsupportedError`` and ``OSError``.
         """
-        import_module("asynccommit.inspect.page").save(file, self.to_html())
+        Path(file).write_text(self.to_html(), "utf-8")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

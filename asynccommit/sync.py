@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
 from asynccommit import api
 from asynccommit.api import Job
 from asynccommit.commit.blocking_file import BlockingFile
-from asynccommit.commit.cell_progress import is_notebook, shown_in_cell
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
+from asynccommit.progress.cell import is_notebook, shown_in_cell
 from asynccommit.results import JobReport
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all

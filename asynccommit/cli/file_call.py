@@ -23,7 +23,7 @@ from asynccommit.engine.renames import find
 from asynccommit.engine.report import BulkProgress
 from asynccommit.errors import NotFoundError, OptionError
 from asynccommit.inspect.job_files import OpenJobs, job_directory_of
-from asynccommit.inspect.progress import console_progress
+from asynccommit.progress.console import console_progress
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.base import Info
 from asynccommit.stores.opening import open_store

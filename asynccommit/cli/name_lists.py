@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from asynccommit.cli.file_call import read_lines_aside
 from asynccommit.errors import OptionError
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 
 _LETTERS = {
     "\a": "a",

@@ -54,10 +54,10 @@ from asynccommit.errors import (
     UnsupportedError,
     UrlError,
 )
-from asynccommit.inspect.cells import printed, safe
 from asynccommit.inspect.errors import JobFilesError, NothingThereError, SeveralJobsError
-from asynccommit.inspect.terminal import plain
 from asynccommit.redact import redact
+from asynccommit.runtime.cells import printed, safe
+from asynccommit.runtime.terminal import plain
 
 SCHEMA_VERSION = 1
 """The version of the JSON of all commands."""

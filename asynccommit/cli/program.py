@@ -8,6 +8,17 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+SETTINGS: dict[str, Any] = {
+    "name": "asynccommit",
+    "help": "Commit, resume, abort and inspect the output of parallel jobs.",
+    "epilog": "Exit codes: 0 done, 1 failed, 2 usage error, 3 refused or problems found, "
+    "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+}
+"""The settings of the whole command."""
+
 
 class PlainCommand(TyperCommand):
     """A command without types in the help of its flags, ``--help`` included."""

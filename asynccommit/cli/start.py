@@ -14,17 +14,7 @@ from typing import Any
 
 from asynccommit.cli.old_spellings import modernized
 from asynccommit.cli.output import Exit, Output, usage_error
-from asynccommit.cli.program import Program
-
-SETTINGS: dict[str, Any] = {
-    "name": "asynccommit",
-    "help": "Commit, resume, abort and inspect the output of parallel jobs.",
-    "epilog": "Exit codes: 0 done, 1 failed, 2 usage error, 3 refused or problems found, "
-    "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
-    "no_args_is_help": True,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-    "pretty_exceptions_enable": False,
-}
+from asynccommit.cli.program import SETTINGS, Program
 
 
 @cache

@@ -26,8 +26,7 @@ from asynccommit.cli.commands.spark_conf import spark_conf
 from asynccommit.cli.commands.status import inspect, status
 from asynccommit.cli.commands.uploads import app as uploads
 from asynccommit.cli.output import Output
-from asynccommit.cli.program import Program
-from asynccommit.cli.start import SETTINGS
+from asynccommit.cli.program import SETTINGS, Program
 from asynccommit.version import __version__
 
 app = Program(add_completion=True, **SETTINGS)

@@ -8,20 +8,39 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from fsspec import AbstractFileSystem
 
 from asynccommit.commit.blocking_file import GATHERED, BlockingFile
+from asynccommit.commit.tasks.writers import Chunk, Writer
 from asynccommit.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from asynccommit.commit.task import Task
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 _CLOSES = 32
 """Files that are closed at once in the background. Each keeps what it has not sent in memory."""
+
+
+class AttemptFiles(Protocol):
+    """The files of a task attempt: see ``Task``."""
+
+    @property
+    def attempt_id(self) -> str:
+        """The id of the task attempt."""
+        ...
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """Write one file."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Delete a file that the attempt has written."""
+        ...
+
+    async def open(self, name: str) -> Writer:
+        """Open a file for incremental writing."""
+        ...
 
 
 class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -40,7 +59,7 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]
     cachable = False
     root_marker = ""
 
-    def __init__(self, task: Task, run: Run) -> None:
+    def __init__(self, task: AttemptFiles, run: Run) -> None:
         super().__init__(skip_instance_cache=True)
         self._task = task
         self._run = run

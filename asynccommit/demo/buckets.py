@@ -31,8 +31,8 @@ from asynccommit.demo.outcome import (
 )
 from asynccommit.demo.scenario import Scenario, report_of
 from asynccommit.demo.session import printed_to
-from asynccommit.inspect.terminal import count_of, show_seconds
 from asynccommit.results import JobReport
+from asynccommit.runtime.terminal import count_of, show_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -33,8 +33,8 @@ from asynccommit.demo.outcome import (
 )
 from asynccommit.demo.scenario import Scenario, report_of
 from asynccommit.demo.session import TASKS, printed_to
-from asynccommit.inspect.terminal import show_seconds
 from asynccommit.results import JobReport
+from asynccommit.runtime.terminal import show_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

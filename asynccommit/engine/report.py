@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from typing import Any
 
 from asynccommit.errors import AsyncCommitError
@@ -84,9 +83,6 @@ class BulkReport(Printed):
     recovered: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     dry_run: bool = False
-
-    def __rich__(self) -> Any:
-        return import_module("asynccommit.inspect.bulk_text").bulk_report(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from asynccommit.commit.spill import in_batches
@@ -75,9 +74,6 @@ class VerifyReport(Printed):
     mismatches: Sequence[Mismatch] = field(default=(), repr=False)
     requests: int = 0
     seconds: float = 0.0
-
-    def __rich__(self) -> Any:
-        return import_module("asynccommit.inspect.bulk_text").verify_report(self)
 
     @property
     def ok(self) -> bool:

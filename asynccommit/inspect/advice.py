@@ -9,8 +9,8 @@ from asynccommit.commit.hints import job_command
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.layouts.move import PREFIX
 from asynccommit.commit.layouts.uploads import UploadLayout
-from asynccommit.inspect.terminal import count_of
 from asynccommit.results import JobStatus, State
+from asynccommit.runtime.terminal import count_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from asynccommit.engine.report import BulkReport
 from asynccommit.engine.verification import Mismatch, VerifyReport
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 _SHOWN = 20
 _VERBS = {

@@ -17,9 +17,9 @@ from typing import Any
 
 from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, PreconditionError
 from asynccommit.inspect.credentials import credential_source
-from asynccommit.inspect.terminal import show_seconds
 from asynccommit.redact import redact
 from asynccommit.runtime.host import this_host
+from asynccommit.runtime.terminal import show_seconds
 from asynccommit.stores.base import Kind, Store, Traits
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.tree import is_there, remove_directory, remove_file, remove_tree
@@ -87,7 +87,7 @@ class Diagnosis:
         return {"ok": self.ok, "checks": [check.to_json() for check in self.checks]}
 
     def __repr__(self) -> str:
-        from asynccommit.inspect.cells import to_text
+        from asynccommit.runtime.cells import to_text
 
         return to_text(self.__rich__(), shutil.get_terminal_size((100, 24)).columns)
 
@@ -96,7 +96,7 @@ class Diagnosis:
         from rich.table import Table
         from rich.text import Text
 
-        from asynccommit.inspect.cells import copied, safe
+        from asynccommit.runtime.cells import copied, safe
 
         table = Table(box=None, show_header=False, pad_edge=False)
         for _ in range(3):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from asynccommit.errors import AsyncCommitError
-
-if TYPE_CHECKING:
-    from asynccommit.inspect.discovery import FoundJob
+from asynccommit.inspect.found import FoundJob
 
 
 class NothingThereError(AsyncCommitError):

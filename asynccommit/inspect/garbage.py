@@ -23,7 +23,6 @@ from asynccommit.commit.layouts.uploads import StagingLayout, UploadLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import (
-    FoundJob,
     children,
     find_jobs_at,
     find_rubbish,
@@ -31,6 +30,7 @@ from asynccommit.inspect.discovery import (
     open_stores,
 )
 from asynccommit.inspect.errors import NothingThereError
+from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.open_uploads import OpenUpload, OpenUploads, find_uploads
 from asynccommit.inspect.open_uploads import choose as choose_uploads
 from asynccommit.inspect.status import JobView, view

@@ -9,11 +9,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.cells import copied, safe
 from asynccommit.inspect.collect import Collected
 from asynccommit.inspect.garbage import Garbage, Spared, Sweep
 from asynccommit.inspect.open_uploads import DAY
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.runtime.cells import copied, safe
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 
 def garbage_plan(sweep: Sweep) -> RenderableType:

@@ -12,10 +12,10 @@ from html import escape
 from typing import Any
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.stage_names import stage_name
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
 from asynccommit.inspect.text import job_headline, request_trouble
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 _OTHER = "#bbbbbb"

@@ -23,10 +23,10 @@ from asynccommit.inspect.plots import (
     stages_plot,
 )
 from asynccommit.inspect.saved import JobRecord, record_of_report
-from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_short
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import JobReport, StageTime, Timeline
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_short
 from asynccommit.version import __version__
 
 _NAMED = 100

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.inspect.stage_names import stage_name
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_short
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import Partition, StageTime, Timeline
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_short
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 REFUSED = "#cc3311"

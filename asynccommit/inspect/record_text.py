@@ -7,13 +7,13 @@ from rich.padding import Padding
 
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.formats.course import Course
-from asynccommit.inspect.cells import safe
 from asynccommit.inspect.files import moment
 from asynccommit.inspect.percentiles import percentiles
 from asynccommit.inspect.saved import JobRecord
 from asynccommit.inspect.status import Situation
-from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds, show_short
 from asynccommit.inspect.text import facts_table, situation, stage_times
+from asynccommit.runtime.cells import safe
+from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds, show_short
 
 _SHOWN = 3
 

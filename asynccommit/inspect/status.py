@@ -29,9 +29,7 @@ from asynccommit.formats.manifest import SUFFIX, decode_manifest
 from asynccommit.formats.success import decode_success
 from asynccommit.inspect.advice import Advice, on_abort, on_resume
 from asynccommit.inspect.discovery import (
-    FoundJob,
     children,
-    committer_of,
     find_jobs_at,
     find_rubbish,
     open_place,
@@ -39,11 +37,12 @@ from asynccommit.inspect.discovery import (
 )
 from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.files import moment
-from asynccommit.inspect.terminal import count_of
+from asynccommit.inspect.found import FoundJob, committer_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host, this_host
+from asynccommit.runtime.terminal import count_of
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.tree import walk

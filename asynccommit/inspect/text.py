@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.cells import copied, safe
 from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
-from asynccommit.inspect.stage_names import stage_name
 from asynccommit.inspect.status import JobView, Situation
-from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.runtime.cells import copied, safe
+from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds
 
 _WORTH = 0.1  # seconds of waiting that are worth reporting
 ROWS = 20

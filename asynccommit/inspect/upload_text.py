@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.by_upload.abort_uploads import Aborted
-from asynccommit.inspect.cells import safe
 from asynccommit.inspect.open_uploads import DAY, Choice, OpenUpload, OpenUploads, month
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.runtime.cells import safe
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 _NOTE = (
     "Parts are stored and billed until their upload is completed or aborted: here ${price} per "

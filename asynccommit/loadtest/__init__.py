@@ -13,18 +13,24 @@ if TYPE_CHECKING:
         RateFound,
         RequestTimes,
         StepTimes,
+        load_report,
     )
     from asynccommit.loadtest.run import load_test
     from asynccommit.loadtest.settings import LoadSettings
-    from asynccommit.loadtest.text import load_report
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "report": ["LoadReport", "MillionForecast", "RateFound", "RequestTimes", "StepTimes"],
+            "report": [
+                "LoadReport",
+                "MillionForecast",
+                "RateFound",
+                "RequestTimes",
+                "StepTimes",
+                "load_report",
+            ],
             "run": ["load_test"],
             "settings": ["LoadSettings"],
-            "text": ["load_report"],
         },
     )
 

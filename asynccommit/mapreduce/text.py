@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.hints import quoted
-from asynccommit.inspect.cells import safe
-from asynccommit.inspect.terminal import show_seconds
 from asynccommit.inspect.text import ROWS
 from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action
 from asynccommit.mapreduce.refusals import who
 from asynccommit.mapreduce.staging import StagedJob, Staging, StagingState
 from asynccommit.redact import redact
+from asynccommit.runtime.cells import safe
+from asynccommit.runtime.terminal import show_seconds
 
 _DOES = {
     Action.RUN: "runs the job",

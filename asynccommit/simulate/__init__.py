@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from asynccommit.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from asynccommit.simulate.forecast import Forecast, simulate
+    from asynccommit.simulate.forecast import Forecast, shown
     from asynccommit.simulate.setup import Setup
-    from asynccommit.simulate.text import shown
+    from asynccommit.simulate.steady import simulate
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {"forecast": ["Forecast", "simulate"], "setup": ["Setup"], "text": ["shown"]},
+        {"forecast": ["Forecast", "shown"], "setup": ["Setup"], "steady": ["simulate"]},
     )
 
 __all__ = ["Forecast", "Setup", "shown", "simulate"]

@@ -1,22 +1,38 @@
-"""Forecast jobs: simulate small ones, extrapolate large ones."""
+"""A forecast of a commit, and its text for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any
 
-from asynccommit.commit.meter import OnProgress
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.commit.meter import OUTERMOST
+from asynccommit.inspect.text import facts_table
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import Printed
-from asynccommit.simulate.run import Figures, run_commit
+from asynccommit.runtime.cells import safe
+from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds
+from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
+from asynccommit.stores.prices import Prices
+from asynccommit.testing.models.latency import FIXED, Latency
 
-STEADY = (100_000, 300_000)
-"""The sizes of the two simulated jobs: between them the rate is steady, start-up is over."""
-
-FREE = 30_000
-"""Maximum size of the job without a rate limit, simulated for comparison only."""
+_STRUCK = {
+    "limit": "refused, over the limit",
+    "before": "refused, a fault",
+    "after": "done, and answered with an error",
+    "cut_before": "lost before they were done",
+    "cut": "done, and the response lost",
+    "late": "done late, and the response lost",
+    "slow": "answered slowly",
+    "twice": "done twice, and answered by the second",
+    "again": "done again later, and answered by the first",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +53,7 @@ class Forecast(Printed):
     free: Figures | None = None
 
     def __rich__(self) -> Any:
-        return import_module("asynccommit.simulate.text").shown(self)
+        return shown(self)
 
     @property
     def extrapolated(self) -> bool:
@@ -82,90 +98,123 @@ class Forecast(Printed):
         }
 
 
-def simulate(setup: Setup, on_progress: OnProgress | None = None) -> Forecast:
-    """Forecast the commit of a job.
-
-    Up to ``setup.exact`` files the commit is simulated in full, and the forecast is exact. Beyond,
-    two smaller commits of the same shape are simulated, and their difference gives the cost of each
-    further file. Fixed costs of a job, such as start-up and the partitions, are in both of them and
-    count once.
-
-    If the store's limit grows with use, time is not proportional to the number of files. For a
-    smaller commit the limit then doubles in proportionally less time: so the time of each is
-    proportional to its files again, and to that of the larger one, however often its limit doubles.
-    For comparison, the commit is also forecast for a store without such a limit.
-
-    Args:
-        setup: job and store to simulate.
-        on_progress: called with the progress, in wall-clock time.
-
-    Raises:
-        OptionError: an option of the commit leads out of the simulation.
-        CommitError: the commit failed, as it would with such faults.
-    """
-    figures, simulated = _tell(setup, on_progress)
-    free = None
-    if setup.doubling:
-        few = replace(setup.unlimited(), exact=min(setup.exact, FREE))
-        free, _ = _tell(few, on_progress)
-    return Forecast(setup, figures, simulated, free)
+def shown(forecast: Forecast) -> RenderableType:
+    """Return the forecast as text, with its method."""
+    figures, setup = forecast.figures, forecast.setup
+    head = (
+        f"a commit of {count_of(setup.files, 'file')} of {count_of(setup.tasks, 'task')} "
+        f"in {count_of(setup.partitions, 'partition')} takes {show_seconds(figures.seconds)} "
+        f"({forecast.rate:,.0f} files/s)"
+    )
+    parts: list[RenderableType] = [safe(head, "bold")]
+    if forecast.extrapolated:
+        sizes = " and ".join(f"{one.files:,}" for one in forecast.simulated)
+        text = f"EXTRAPOLATED from the steady rate of simulated commits of {sizes} files"
+        parts.append(Text(text, "yellow"))
+    inner = Group(_facts(forecast), Text(), _stages(forecast), Text(), _requests(forecast))
+    return Group(*parts, Padding(inner, (0, 0, 0, 2)))
 
 
-def _tell(setup: Setup, on_progress: OnProgress | None) -> tuple[Figures, tuple[Figures, ...]]:
-    """Return the figures of one commit, and those that were simulated for it."""
-    if setup.files <= setup.exact:
-        figures = run_commit(setup, on_progress)
-        return figures, (figures,)
-    small, large = (max(1, min(size, setup.exact * size // STEADY[1])) for size in STEADY)
-    # The larger one first: after another run the process has free memory, and grows less.
-    second = run_commit(setup.of(large), on_progress)
-    first = run_commit(setup.of(small), on_progress)
-    return extrapolate(first, second, setup), (first, second)
-
-
-def extrapolate(first: Figures, second: Figures, setup: Setup) -> Figures:
-    """Extrapolate linearly from what ``second`` adds to ``first``.
-
-    Memory is that of the second: the size of a process is too rough a measure to extrapolate.
-    """
-    more = second.files - first.files
-    far = (setup.files - second.files) / more if more else 0.0
-
-    def count(name: str) -> dict[str, int]:
-        return {key: round(value) for key, value in seconds(name).items()}
-
-    def seconds(name: str) -> dict[str, float]:
-        return _beyond(getattr(first, name), getattr(second, name), far)
-
-    return Figures(
-        files=setup.files,
-        tasks=setup.tasks,
-        partitions=setup.partitions,
-        seconds=_line(first.seconds, second.seconds, far),
-        stages=seconds("stages"),
-        requests=count("requests"),
-        struck=count("struck"),
-        refused=round(_line(first.refused, second.refused, far)),
-        recovered=count("recovered"),
-        waited=seconds("waited"),
-        warnings=second.warnings,
-        memory=second.memory,
-        real=first.real + second.real,
-        renamed_directories=round(
-            _line(first.renamed_directories, second.renamed_directories, far)
+def _facts(forecast: Forecast) -> Table:
+    figures, setup = forecast.figures, forecast.setup
+    table = facts_table({"store": store_of(setup)})
+    if forecast.free is not None:
+        table.add_row("ramp", safe(_ramp(setup, figures, forecast.free)))
+    if struck := _named(figures.struck):
+        table.add_row("trouble", safe(struck))
+    recovered = sum(figures.recovered.values())
+    if recovered:
+        table.add_row("recovered", f"{count_of(recovered, 'lost response')} settled by identity")
+    if figures.waited:
+        waits = ", ".join(f"{why} {show_seconds(took)}" for why, took in figures.waited.items())
+        table.add_row("waited", safe(f"{waits}, total of all requests"))
+    if forecast.dollars is not None and setup.prices is not None:
+        table.add_row("cost", safe(_cost(forecast.dollars, setup.prices)))
+    memory = figures.memory
+    measured = f" at {memory.files:,} files" if forecast.extrapolated else ""
+    table.add_row(
+        "memory",
+        safe(
+            f"{show_bytes(memory.engine)} of the engine{measured}: {memory.how}, "
+            f"{show_bytes(memory.grown)}, less {show_bytes(memory.model)} of the model"
         ),
+    )
+    how = "two smaller commits" if forecast.extrapolated else "this commit"
+    table.add_row("simulated", f"{how}, in {show_seconds(forecast.real)} of real time")
+    return table
+
+
+def _cost(dollars: float, prices: Prices) -> str:
+    """Return what the requests cost, and by which prices."""
+    when = f", read on {prices.day}" if prices.day else ""
+    source = f": {prices.source}{when}" if prices.source else " by the given prices"
+    return f"${dollars:,.{2 if dollars >= 1 else 4}f} of requests{source}"
+
+
+def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
+    """Return the cost of a limit that grows only under load."""
+    more = figures.seconds - free.seconds
+    costs = show_seconds(more) if more > 0 else "nothing"
+    return (
+        f"costs {costs}: the rate may at most double every {setup.doubling / 60:g} min. Without "
+        f"that limit it is {show_seconds(free.seconds)} ({free.rate:,.0f} files/s)"
     )
 
 
-def _beyond(
-    first: Mapping[str, float], second: Mapping[str, float], far: float
-) -> dict[str, float]:
-    return {key: _line(first.get(key, 0), value, far) for key, value in second.items()}
+def store_of(setup: Setup) -> str:
+    """Describe the simulated store in one line."""
+    limit = setup.climate.limit
+    rate = "no limit" if limit is None else f"{limit.rate:,.0f} {setup.kind.counted}/s"
+    if setup.doubling:
+        rate += " at first"
+    parts = [setup.store, _latency(setup.climate.latency), rate, f"{setup.in_flight:,} in flight"]
+    if setup.workers > 1:
+        parts.append(f"{setup.workers} workers")
+    if setup.cpu:
+        parts.append(f"{setup.cpu * 1e6:g} us of CPU a request")
+    if setup.faults != "none":
+        parts.append(f"faults {setup.faults}")
+    return ", ".join([*parts, f"seed {setup.seed}"])
 
 
-def _line(first: float, second: float, far: float) -> float:
-    """Extrapolate a line by ``far`` times the distance of the two values.
+def _latency(latency: Latency) -> str:
+    first, second = latency.first * 1000, latency.second
+    if latency.model == FIXED:
+        text = f"{first:g} ms a response"
+    elif latency.model == "uniform":
+        text = f"{first:g} to {second * 1000:g} ms a response"
+    else:
+        text = f"{first:g} ms a response in the median"
+    return text if latency.tail is None else f"{text}, with a slow tail"
 
-    A value that is smaller in the larger job counts as independent of the size.
-    """
-    return second + max(0.0, second - first) * far
+
+def _named(struck: Mapping[str, int]) -> str:
+    return "; ".join(f"{struck[kind]:,} {what}" for kind, what in _STRUCK.items() if kind in struck)
+
+
+def _stages(forecast: Forecast) -> Table:
+    table = _table("stage", "time", "share")
+    whole = forecast.figures.seconds or 1.0
+    inner = {name: took for name, took in forecast.figures.stages.items() if name != OUTERMOST}
+    rows = {stage_name(name): took for name, took in inner.items()}
+    rows["time between them"] = max(0.0, whole - sum(inner.values()))
+    for name, took in rows.items():
+        table.add_row(safe(name), show_seconds(took), f"{took / whole:.1%}")
+    return table
+
+
+def _requests(forecast: Forecast) -> Table:
+    table = _table("requests", "number", "for a file")
+    figures = forecast.figures
+    for name, number in sorted(figures.requests.items(), key=lambda item: -item[1]):
+        table.add_row(safe(name), f"{number:,}", f"{number / figures.files:.3f}")
+    total = sum(figures.requests.values())
+    table.add_row(Text("all", "bold"), f"{total:,}", f"{total / figures.files:.3f}")
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), show_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, justify="left" if name == names[0] else "right", no_wrap=True)
+    return table

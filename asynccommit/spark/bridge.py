@@ -33,8 +33,8 @@ from asynccommit.errors import (
     UnfinishedError,
     UnsupportedError,
 )
-from asynccommit.inspect.progress import console_progress
 from asynccommit.options.job import Mode, OnUnfinished, Options, bare
+from asynccommit.progress.console import console_progress
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import Early, submit

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 from asynccommit import sync
 from asynccommit.commit.meter import OnProgress
-from asynccommit.inspect.progress import console_progress
 from asynccommit.options.checked import PATH, checked
 from asynccommit.options.job import Options
+from asynccommit.progress.console import console_progress
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.spark import bridge, sessions
 from asynccommit.spark.hadoop_store.opening import jvm_user, prepare

@@ -20,9 +20,9 @@ from asynccommit import sync
 from asynccommit.api import JobRef
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.errors import AsyncCommitError, CommittedError, UnsupportedError
-from asynccommit.inspect.terminal import count_of
 from asynccommit.results import AbortReport
 from asynccommit.runtime.loop_thread import submit
+from asynccommit.runtime.terminal import count_of
 from asynccommit.spark.bridge import options_for, storage_of
 from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.urls import decode_uri

@@ -15,7 +15,8 @@ from asynccommit.commit.steps.rename_files import RenameFiles
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
-from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
+from asynccommit.stores.http.base import HttpSettings, Transport
+from asynccommit.stores.http.opening import open_transport
 from asynccommit.stores.urls import parse_url
 from bench import trees
 from bench.adls import account

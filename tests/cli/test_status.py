@@ -17,10 +17,10 @@ from asynccommit.cli.output import Exit, Output
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.inspect.advice import on_resume
-from asynccommit.inspect.cells import to_text
 from asynccommit.inspect.status import JobView, LastSuccess, Situation
 from asynccommit.inspect.text import situation
 from asynccommit.results import JobStatus, State
+from asynccommit.runtime.cells import to_text
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.cli.support import Command, cut_short, let_live, prepare

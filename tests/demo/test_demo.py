@@ -39,8 +39,8 @@ from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.outcome import in_words, show_ratio
 from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
-from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import to_text
 from tests.support.schemas import check
 from tests.support.spark import wait_until
 
@@ -339,7 +339,7 @@ def test_demo_on_three_months(tmp_path: Path) -> None:
     code = """if True:
         import json, pathlib, sys
         from asynccommit.demo import run
-        from asynccommit.inspect.cells import to_text
+        from asynccommit.runtime.cells import to_text
         outcome = run(pathlib.Path(sys.argv[1]), months=(1, 2, 3), say=lambda text: None)
         print(json.dumps({**outcome.to_json(), "table": to_text(outcome.table())}))
     """

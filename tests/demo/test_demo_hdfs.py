@@ -15,8 +15,8 @@ from asynccommit.demo import HdfsOutcome, Killed
 from asynccommit.demo.mini_hdfs import serving_hdfs
 from asynccommit.demo.outcome import WrittenTable
 from asynccommit.errors import AsyncCommitError
-from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import to_text
 from tests.support import mini_hdfs
 from tests.support.schemas import check
 

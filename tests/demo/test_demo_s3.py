@@ -30,8 +30,8 @@ from asynccommit.demo import (
 from asynccommit.demo.moto import serving_moto
 from asynccommit.demo.s3 import BUCKET, emulated
 from asynccommit.errors import AsyncCommitError, UnsupportedError
-from asynccommit.inspect.cells import to_text
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import to_text
 from tests.support.schemas import check
 
 SIDE = BucketSide(

@@ -13,9 +13,9 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
-from asynccommit.inspect.cells import to_text
 from asynccommit.inspect.open_uploads import DAY, OpenUploads, choose, find_uploads
 from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_plan
+from asynccommit.runtime.cells import to_text
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address, parse_url

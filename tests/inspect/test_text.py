@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asynccommit import AbortReport, JobReport
-from asynccommit.inspect.cells import to_text
 from asynccommit.inspect.files import Inspection, Rename
 from asynccommit.inspect.text import ROWS, abort_report, inspection, job_report
+from asynccommit.runtime.cells import to_text
 
 REPORT = JobReport(
     job_id="j[red]",

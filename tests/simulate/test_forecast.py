@@ -1,157 +1,151 @@
-"""Large jobs are told from two smaller ones, and come out as if they had been run."""
+"""A forecast as text: what it takes, on what store, and how that is known."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 
-from asynccommit.simulate import Setup, simulate
-from asynccommit.simulate.forecast import extrapolate
+from asynccommit.runtime.cells import printed, to_text
+from asynccommit.simulate.forecast import Forecast, shown, store_of
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
-from asynccommit.testing.models.fault_profiles import LOSSY
-from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.latency import Latency, RequestLimit
+from asynccommit.simulate.setup import Setup
+from asynccommit.stores.prices import Prices
+from asynccommit.testing.models.fault_rules import KINDS, Climate
+from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 
-ONE = Figures(
-    files=100,
-    tasks=1,
+FIGURES = Figures(
+    files=1_000,
+    tasks=10,
     partitions=5,
-    seconds=2.0,
-    stages={"rename": 1.0, "mkdir": 0.5},
-    requests={"rename": 100, "mkdir": 5},
+    seconds=4.0,
+    stages={"committer_commit_job": 4.0, "job_stage_rename_files": 3.0, "job_stage_cleanup": 0.5},
+    requests={"mkdir": 5, "rename": 1_100},
     struck={},
     refused=0,
     recovered={},
-    waited={"rate": 3.0},
+    waited={},
     warnings=(),
-    memory=Memory(100, 50, 20, "somehow"),
-    real=0.1,
+    memory=Memory(1_000, 5_000_000, 1_000_000, "somehow"),
+    real=0.5,
 )
-TWO = replace(
-    ONE,
-    files=300,
-    tasks=3,
-    seconds=4.0,
-    stages={"rename": 3.0, "mkdir": 0.4},
-    requests={"rename": 300, "mkdir": 5},
-    struck={"cut": 4},
-    recovered={"rename": 4},
-    memory=Memory(300, 60, 24, "somehow"),
-    real=0.3,
-)
+SETUP = Setup(files=1_000, tasks=10, partitions=5)
 
 
-def test_what_grows_grows_on() -> None:
-    """Each further file takes what the further files of the second commit took."""
-    found = extrapolate(ONE, TWO, Setup(files=1_300, tasks=13, partitions=5))
-
-    assert found.seconds == 14.0
-    assert found.stages == {"rename": 13.0, "mkdir": 0.4}
-    assert found.requests == {"rename": 1_300, "mkdir": 5}
-    assert (found.struck, found.recovered) == ({"cut": 24}, {"rename": 24})
-    assert found.waited == {"rate": 3.0}
-    assert found.memory == TWO.memory
-    assert found.real == pytest.approx(0.4)
+def _text(figures: Figures, *others: Figures) -> str:
+    return to_text(shown(Forecast(SETUP, figures, others or (figures,))), 200)
 
 
-def test_two_of_one_size_are_no_line() -> None:
-    """Where both commits have one size, the second stands for all."""
-    assert extrapolate(ONE, ONE, Setup(files=1_000)).seconds == ONE.seconds
+def test_the_first_line_says_it_all() -> None:
+    """The size of the job, its time and its rate."""
+    first, *rest = _text(FIGURES).splitlines()
 
-
-def test_up_to_the_bound_it_is_exact() -> None:
-    """A job of so many files is simulated itself, and no other one."""
-    forecast = simulate(Setup(files=500, tasks=5, partitions=5, exact=500))
-
-    assert not forecast.extrapolated
-    assert [one.files for one in forecast.simulated] == [500]
-    assert forecast.figures is forecast.simulated[0]
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("climate", [Climate(), LOSSY], ids=["fair", "lossy"])
-def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
-    """Told from small commits it takes what it takes when it is run, but for a few percent."""
-    weather = replace(climate, latency=Latency(first=0.02), limit=RequestLimit(1_000, 100))
-    setup = Setup(files=24_000, tasks=120, partitions=10, climate=weather, in_flight=64)
-    exact = simulate(setup)
-    told = simulate(replace(setup, exact=12_000))
-
-    assert told.extrapolated
-    assert [one.files for one in told.simulated] == [4_000, 12_000]
-    assert [one.tasks for one in told.simulated] == [20, 60]
-    assert told.figures.seconds == pytest.approx(exact.figures.seconds, rel=0.05)
-    assert told.figures.requests["rename"] == pytest.approx(
-        exact.figures.requests["rename"], rel=0.02
+    assert first == (
+        "a commit of 1,000 files of 10 tasks in 5 partitions takes 4.00 s (250 files/s)"
     )
-    assert sum(told.figures.recovered.values()) == pytest.approx(
-        sum(exact.figures.recovered.values()), rel=0.2
+    assert not any("EXTRAPOLATED" in line for line in rest)
+    assert "this commit, in 500 ms of real time" in "\n".join(rest)
+    forecast = Forecast(SETUP, FIGURES, (FIGURES,))
+    assert str(forecast) == printed(shown(forecast))
+
+
+def test_stages_and_requests_are_tables() -> None:
+    """Each stage with its share, what is between them, each kind of request, and the sum."""
+    rows = [line.split() for line in _text(FIGURES).splitlines()]
+
+    assert ["rename", "files", "3.00", "s", "75.0%"] in rows
+    assert ["time", "between", "them", "500", "ms", "12.5%"] in rows
+    assert ["rename", "1,100", "1.100"] in rows
+    assert ["all", "1,105", "1.105"] in rows
+
+
+def test_what_requests_cost_is_told() -> None:
+    """The dollars, and by which prices; nothing where there are none."""
+    assert "cost       $0.0079 of requests: https://learn.microsoft.com/" in _text(FIGURES)
+    dear = replace(SETUP, prices=Prices(rename=10_000))
+    (line,) = [
+        one
+        for one in to_text(shown(Forecast(dear, FIGURES, (FIGURES,))), 200).splitlines()
+        if "cost" in one
+    ]
+    assert line == "  cost       $1,100.00 of requests by the given prices"
+    assert Forecast(Setup(store="hdfs"), FIGURES, (FIGURES,)).dollars is None
+
+
+def test_workers_and_their_processors_are_told() -> None:
+    """The line of the store has both."""
+    assert "4 workers, 95 us of CPU a request" in store_of(replace(SETUP, workers=4, cpu=95e-6))
+
+
+def test_trouble_is_told() -> None:
+    """Every kind of fault has its words; a quiet run has none of them."""
+    struck = {kind: 2_000 + number for number, kind in enumerate((*KINDS, "limit"))}
+    stormy = replace(FIGURES, struck=struck, recovered={"rename": 7}, waited={"backoff": 2.0})
+    text = _text(stormy)
+
+    assert all(f"{number:,} " in text for number in struck.values())
+    assert "7 lost responses settled by identity" in text
+    assert "backoff 2.00 s, total of all requests" in text
+    for word in ("trouble", "recovered", "waited"):
+        assert word not in _text(FIGURES)
+
+
+def test_what_a_ramp_costs_is_told() -> None:
+    """Where the rate may grow slowly only, a line says what that costs, and what it would be."""
+    setup = Setup(files=1_000, tasks=10, partitions=5, store="gcs", exact=2_000)
+    free = replace(FIGURES, seconds=1.0, real=0.25)
+    text = to_text(shown(Forecast(setup, FIGURES, (FIGURES,), free)), 200)
+
+    assert "1,000 writes/s at first, 256 in flight" in text
+    assert "costs 3.00 s: the rate may at most double every 20 min" in text
+    assert "it is 1.00 s (1,000 files/s)" in text
+    assert "this commit, in 750 ms of real time" in text
+    assert "ramp" not in _text(FIGURES)
+
+
+def test_a_ramp_may_cost_nothing() -> None:
+    """Chance may make the commit with a ramp the quicker one."""
+    setup = Setup(files=1_000, tasks=10, partitions=5, store="gcs-hns")
+    free = replace(FIGURES, seconds=4.5)
+
+    text = to_text(shown(Forecast(setup, FIGURES, (FIGURES,), free)), 200)
+
+    assert "costs nothing: the rate may at most double" in text
+
+
+def test_memory_says_how_it_was_measured() -> None:
+    """The engine's share, what the process grew by, and what of it is the model's."""
+    assert "4.0 MB of the engine: somehow, 5.0 MB, less 1.0 MB of the model" in _text(FIGURES)
+
+
+def test_what_is_extrapolated_says_so() -> None:
+    """The second line cannot be overlooked, and names the sizes that were run."""
+    second = _text(FIGURES, replace(FIGURES, files=100), replace(FIGURES, files=300))
+
+    assert second.splitlines()[1] == (
+        "EXTRAPOLATED from the steady rate of simulated commits of 100 and 300 files"
     )
+    assert "two smaller commits, in 500 ms of real time" in second
+    assert "4.0 MB of the engine at 1,000 files: somehow" in second
 
 
-GROWING = Setup(files=12_000, tasks=60, partitions=10, store="gcs", share=60 / 1_200)
-"""Twice the files that a bucket of 100 writes a second takes until its rate has doubled."""
-
-
-@pytest.mark.full
-def test_a_ramp_makes_time_grow_slower_than_files() -> None:
-    """Told from small commits, a commit takes what it takes while the rate grows as documented."""
-    climate = Climate((), Latency(first=0.02), RequestLimit(100, 10))
-    setup = replace(GROWING, climate=climate, exact=3_000)
-    forecast = simulate(setup)
-    grown = 60 * math.log2(1 + 12_000 / 100 / 60 * math.log(2))
-
-    assert [one.files for one in forecast.simulated] == [1_000, 3_000]
-    assert forecast.figures.stages["job_stage_rename_files"] == pytest.approx(grown, rel=0.1)
-    assert forecast.figures.requests["move"] == pytest.approx(12_000, rel=0.01)
-    assert forecast.figures.refused < 100
-
-
-def test_a_ramp_is_held_against_a_store_without() -> None:
-    """The same commit is simulated where any rate is taken at once."""
-    climate = Climate((), Latency(first=0.02), RequestLimit(200, 20))
-    forecast = simulate(Setup(files=1_000, tasks=5, partitions=5, store="gcs", climate=climate))
-    told = forecast.to_json()
-
-    assert forecast.free is not None
-    assert forecast.figures.stages["job_stage_rename_files"] == pytest.approx(5, rel=0.1)
-    assert forecast.free.stages["job_stage_rename_files"] < 2
-    assert forecast.free.refused == 0
-    assert told["unlimited"]["seconds"] == forecast.free.seconds
-    assert told["real_seconds"] == forecast.figures.real + forecast.free.real
-
-
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "setup",
-    [Setup(100, 1, 1), Setup(100, 1, 1, store="gcs", climate=Climate())],
-    ids=["adls", "none"],
+    "climate, said",
+    [
+        (
+            Climate((), Latency(first=0.03), RequestLimit(20_000, 1)),
+            "30 ms a response, 20,000 requests/s",
+        ),
+        (Climate((), Latency("uniform", 0.01, 0.05)), "10 to 50 ms a response, no limit"),
+        (
+            Climate((), Latency("lognormal", 0.02, 0.5, Tail(0.1, 1.0))),
+            "20 ms a response in the median, with a slow tail, no limit",
+        ),
+    ],
 )
-def test_without_a_ramp_nothing_is_compared(setup: Setup) -> None:
-    """Where the limit stays, or is none, one commit is simulated."""
-    forecast = simulate(setup)
+def test_the_store_is_told_in_a_line(climate: Climate, said: str) -> None:
+    """Latency, limit and faults are part of the answer."""
+    line = store_of(replace(SETUP, climate=climate, faults="storm", seed=3))
 
-    assert forecast.free is None
-    assert forecast.to_json()["unlimited"] is None
-
-
-def test_json_says_how_it_is_known() -> None:
-    """A program sees whether figures are extrapolated, from what, and what was asked."""
-    found = simulate(Setup(files=1_000, tasks=10, partitions=5, exact=300, seed=5)).to_json()
-
-    assert found["extrapolated"] is True
-    assert [one["files"] for one in found["simulated"]] == [100, 300]
-    assert (found["files"], found["tasks"], found["partitions"]) == (1_000, 10, 5)
-    assert found["all_requests"] == sum(found["requests"].values())
-    assert found["files_per_second"] == pytest.approx(1_000 / found["seconds"])
-    assert found["memory"]["engine"] == max(0, found["memory"]["grown"] - found["memory"]["model"])
-    assert found["setup"]["seed"] == 5
-
-
-def test_the_smallest_job_can_be_simulated() -> None:
-    """One file, and a bound of one file, are numbers like others."""
-    assert simulate(Setup(files=1, tasks=1, partitions=1)).figures.files == 1
-    assert simulate(Setup(files=2, tasks=2, partitions=2, exact=1)).extrapolated
+    assert line == f"adls, {said}, 512 in flight, faults storm, seed 3"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asynccommit.simulate.forecast import simulate
 from asynccommit.simulate.processor import LOAD_STAGE, planning_seconds
 from asynccommit.simulate.setup import Setup
+from asynccommit.simulate.steady import simulate
 
 # A hundred requests a second of one processor are far below everything else that bounds the rate.
 SLOW = Setup(files=300, tasks=3, partitions=3, cpu=0.01)

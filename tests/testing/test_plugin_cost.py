@@ -22,6 +22,7 @@ def test_the_plugin_loads_no_module_that_it_does_not_need() -> None:
         "asynccommit",
         "asynccommit.runtime",
         "asynccommit.runtime.lazy",
+        "asynccommit.showing",
         "asynccommit.testing",
         "asynccommit.testing.pytest_plugin",
         "asynccommit.version",

@@ -25,11 +25,11 @@ from asynccommit.commit.hints import job_command
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import OptionError, PreflightError
-from asynccommit.inspect.discovery import FoundJob
-from asynccommit.inspect.terminal import count_of
+from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.text import job_report
 from asynccommit.options.job import Mode, OnUnfinished, Options
 from asynccommit.results import JobReport
+from asynccommit.runtime.terminal import count_of
 
 
 def _modes() -> list[str]:

@@ -11,7 +11,7 @@ from asynccommit.cli.arguments import Storage, absolute, reporting, store_option
 from asynccommit.cli.commands.files import Rate, Workers
 from asynccommit.cli.output import Exit, Output, Stopped
 from asynccommit.cli.signals import resumable
-from asynccommit.inspect.progress import console_progress
+from asynccommit.progress.console import console_progress
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.http.base import is_loopback
 from asynccommit.stores.urls import Address

@@ -8,7 +8,7 @@ import typer
 
 from asynccommit.cli.arguments import Option, read_options, reporting
 from asynccommit.cli.output import Exit, Output, Stopped
-from asynccommit.inspect.progress import console_progress
+from asynccommit.progress.console import console_progress
 
 
 @reporting

@@ -12,7 +12,7 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 from asynccommit.spark.datasource.options import SourceOptions
 
 SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"

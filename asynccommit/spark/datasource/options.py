@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import orjson
 
 from asynccommit.errors import OptionError
-from asynccommit.inspect.terminal import plain
 from asynccommit.options import values
 from asynccommit.options.checked import PATH, Within, check_fields
 from asynccommit.options.job import Options, bare
+from asynccommit.runtime.terminal import plain
 from asynccommit.streaming import settings as sink
 from asynccommit.streaming.settings import SinkLogSettings
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?:([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([0-9]{2}))?)?|Z", re.ASCII

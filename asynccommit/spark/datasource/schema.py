@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 
 _EXACT = (
     BooleanType,

@@ -28,8 +28,9 @@ from asynccommit.stores.gcs.wire import (
     folder_query,
     folders_listed,
 )
-from asynccommit.stores.http.base import Response, Transport, open_transport
+from asynccommit.stores.http.base import Response, Transport
 from asynccommit.stores.http.flat import LONGEST, FlatStore
+from asynccommit.stores.http.opening import open_transport
 from asynccommit.stores.urls import Address
 
 _OBJECTS, _FOLDERS = "o", "f"  # what the token of a page of a whole tree begins with

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.stores.http import base
-from asynccommit.stores.http.base import HttpSettings, Transport, is_loopback, open_transport
+from asynccommit.stores.http.base import HttpSettings, Transport, is_loopback
+from asynccommit.stores.http.opening import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Seen, answer, says
 
 LIMIT = 1 << 20
 
 
-@pytest.fixture(params=list(base.TRANSPORTS))
+@pytest.fixture(params=list(TRANSPORTS))
 async def transport(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     """Give a transport of each library."""
     opened = open_transport(HttpSettings(proxy=""), prefer=request.param)
@@ -250,7 +251,7 @@ async def test_a_connection_is_used_again(transport: Transport) -> None:
     assert [seen.serial for seen in server.seen] == list(range(20))
 
 
-@pytest.mark.parametrize("library", base.TRANSPORTS)
+@pytest.mark.parametrize("library", TRANSPORTS)
 async def test_there_are_no_more_connections_than_set(library: str) -> None:
     """Requests beyond the number of connections wait for one."""
     transport = open_transport(HttpSettings(proxy="", connections=3), prefer=library)
@@ -284,7 +285,7 @@ async def test_a_name_is_resolved(transport: Transport) -> None:
 # --- opening ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", base.TRANSPORTS)
+@pytest.mark.parametrize("library", TRANSPORTS)
 async def test_a_transport_opens_outside_a_loop_and_closes_unused(library: str) -> None:
     """A store is made before its first request, maybe in another thread."""
     opened = await asyncio.to_thread(open_transport, HttpSettings(), prefer=library)
@@ -315,7 +316,7 @@ def test_without_any_library_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The error has the command."""
-    for library, name in base.TRANSPORTS.items():
+    for library, name in TRANSPORTS.items():
         monkeypatch.delitem(sys.modules, name.rpartition(".")[0], raising=False)
         monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "pyreqwest.client", None)
@@ -340,7 +341,7 @@ def test_no_library_is_imported_before_a_transport_is_opened() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("library", base.TRANSPORTS)
+@pytest.mark.parametrize("library", TRANSPORTS)
 def test_no_secret_is_shown(library: str) -> None:
     """Neither settings nor transport show the password of a proxy."""
     settings = HttpSettings(proxy="http://user:secret@proxy:3128")

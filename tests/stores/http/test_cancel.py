@@ -9,15 +9,15 @@ from contextlib import aclosing
 
 import pytest
 
-from asynccommit.stores.http import base
-from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
+from asynccommit.stores.http.base import HttpSettings, Transport
+from asynccommit.stores.http.opening import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Script, Seen, answer, drip, half, says, silent, stuck
 
 LIMIT = 1 << 20
 SHORT = 0.15  # seconds that are waited in vain
 
 
-@pytest.fixture(params=list(base.TRANSPORTS))
+@pytest.fixture(params=list(TRANSPORTS))
 def library(request: pytest.FixtureRequest) -> str:
     """Name each library."""
     name: str = request.param

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from asynccommit.stores.http import base
 from asynccommit.stores.http.base import (
     HttpSettings,
     NoAnswerError,
@@ -16,8 +15,8 @@ from asynccommit.stores.http.base import (
     Transport,
     TransportError,
     UntrustedError,
-    open_transport,
 )
+from asynccommit.stores.http.opening import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Script, Seen, answer, drip, reset, says, silent, stuck
 
 LIMIT = 1 << 20
@@ -25,7 +24,7 @@ SHORT = 0.15  # seconds that are waited in vain
 METHODS = ["PUT", "DELETE", "GET", "HEAD", "PATCH", "POST"]
 
 
-@pytest.fixture(params=list(base.TRANSPORTS))
+@pytest.fixture(params=list(TRANSPORTS))
 def library(request: pytest.FixtureRequest) -> str:
     """Name each library."""
     name: str = request.param

@@ -15,7 +15,6 @@ import pytest
 import trustme
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.http import base
 from asynccommit.stores.http.base import (
     HttpSettings,
     NoAnswerError,
@@ -23,8 +22,8 @@ from asynccommit.stores.http.base import (
     Proxies,
     Transport,
     UntrustedError,
-    open_transport,
 )
+from asynccommit.stores.http.opening import TRANSPORTS, open_transport
 from asynccommit.stores.http.with_aiohttp import tls_context
 from tests.support.servers import Proxy, RawServer, answer, says
 
@@ -32,7 +31,7 @@ LIMIT = 1 << 20
 SECRET = "http://user:p%40ss@127.0.0.1"
 
 
-@pytest.fixture(params=list(base.TRANSPORTS))
+@pytest.fixture(params=list(TRANSPORTS))
 def library(request: pytest.FixtureRequest) -> str:
     """Name each library."""
     name: str = request.param
@@ -300,7 +299,8 @@ def test_a_forked_process_uses_another_library() -> None:
     """The thread of pyreqwest is not there after a fork; a new transport is one of aiohttp."""
     code = (
         "import os, sys\n"
-        "from asynccommit.stores.http.base import HttpSettings, open_transport\n"
+        "from asynccommit.stores.http.base import HttpSettings\n"
+        "from asynccommit.stores.http.opening import open_transport\n"
         "before = repr(open_transport(HttpSettings()))\n"
         "pid = os.fork()\n"
         "if pid:\n"

@@ -24,12 +24,7 @@ from asynccommit.testing.models.adls.conditions import (
     check_write,
     existing,
 )
-from asynccommit.testing.models.adls.encryption import (
-    PLAIN,
-    Cipher,
-    check_cipher,
-    new_cipher,
-)
+from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher, new_cipher
 from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, AdlsLimits, Filesystems
 from asynccommit.testing.models.adls.leases import (
     ACTIONS,
@@ -42,6 +37,7 @@ from asynccommit.testing.models.adls.leases import (
 from asynccommit.testing.models.adls.listing import AdlsPage
 from asynccommit.testing.models.adls.nodes import (
     Attributes,
+    Cipher,
     Filesystem,
     Node,
     check_path,

@@ -6,25 +6,8 @@ Hadoop's tests expect, moving, deleting, listing and access control need no key.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from asynccommit.testing.models.adls.nodes import Filesystem, Node
+from asynccommit.testing.models.adls.nodes import Cipher, Filesystem, Node
 from asynccommit.testing.models.adls.refusals import refusal
-
-
-class Cipher(NamedTuple):
-    """The encryption of a request or a path; ``None`` means absent.
-
-    Attributes:
-        key: SHA-256 of the customer-provided key, as base64 text.
-        scope: name of an encryption scope.
-        context: text that the client keeps beside the file.
-    """
-
-    key: str | None = None
-    scope: str | None = None
-    context: str | None = None
-
 
 PLAIN = Cipher()
 

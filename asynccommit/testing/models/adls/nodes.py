@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from asynccommit.testing.models.adls.leases import PathLease
 from asynccommit.testing.models.adls.refusals import refusal
-
-if TYPE_CHECKING:
-    from asynccommit.testing.models.adls.encryption import Cipher
 
 SUPERUSER = "$superuser"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -21,6 +18,20 @@ _DIRECTORY = "rwxr-x---"
 _FILE = "rw-r-----"
 _LONGEST_NAME = 255
 _LONGEST_PATH = 1024
+
+
+class Cipher(NamedTuple):
+    """The encryption of a request or a path; ``None`` means absent.
+
+    Attributes:
+        key: SHA-256 of the customer-provided key, as base64 text.
+        scope: name of an encryption scope.
+        context: text that the client keeps beside the file.
+    """
+
+    key: str | None = None
+    scope: str | None = None
+    context: str | None = None
 
 
 class AppendBlob(NamedTuple):

@@ -7,7 +7,7 @@ import io
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 
 _WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from asynccommit.commit.meter import OUTERMOST, Progress
-from asynccommit.inspect.bars import JobBars
-from asynccommit.inspect.cells import to_text
-from asynccommit.inspect.notebook import in_kernel
+from asynccommit.progress.bars import JobBars
+from asynccommit.progress.notebook import in_kernel
+from asynccommit.runtime.cells import to_text
 from tests.support.notebook import run_notebook, text_of
 
 WRITE = """

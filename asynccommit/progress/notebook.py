@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from asynccommit.commit.meter import OnProgress
 
 if TYPE_CHECKING:
-    from asynccommit.inspect.bars import JobBars
+    from asynccommit.progress.bars import JobBars
 
 EVERY = 0.5
 """Seconds between two updates."""
@@ -59,7 +59,7 @@ class CellOutput:
     def __init__(self) -> None:
         from IPython.display import display
 
-        from asynccommit.inspect.bars import JobBars
+        from asynccommit.progress.bars import JobBars
 
         self.bars: JobBars = JobBars()
         self._handle: Any = display(self.bars.table(), display_id=True)  # type: ignore[no-untyped-call]

@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
-from asynccommit.commit.cell_progress import is_off
 from asynccommit.commit.meter import OUTERMOST, OnProgress, Progress
-from asynccommit.inspect.notebook import in_kernel, notebook_progress
-from asynccommit.inspect.recent_rate import RecentRate
-from asynccommit.inspect.stage_names import stage_name
-from asynccommit.inspect.terminal import plain, show_rate, show_seconds
+from asynccommit.progress.cell import is_off
+from asynccommit.progress.notebook import in_kernel, notebook_progress
+from asynccommit.progress.recent_rate import RecentRate
+from asynccommit.progress.stage_names import stage_name
 from asynccommit.runtime.apart import OnLoop
+from asynccommit.runtime.terminal import plain, show_rate, show_seconds
 
 EVERY = 5.0
 """Seconds between lines if there is no terminal."""
@@ -177,7 +177,7 @@ def _writer(stream: TextIO) -> Callable[[str], object]:
 def _bars(stream: TextIO) -> Iterator[OnProgress]:
     from rich.console import Console
 
-    from asynccommit.inspect.bars import JobBars
+    from asynccommit.progress.bars import JobBars
 
     shown = JobBars(Console(file=stream))
     shown.bars.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asynccommit.inspect.cells import printed, to_text
 from asynccommit.loadtest import (
     LoadReport,
     MillionForecast,
@@ -13,6 +12,7 @@ from asynccommit.loadtest import (
     StepTimes,
     load_report,
 )
+from asynccommit.runtime.cells import printed, to_text
 
 REPORT = LoadReport(
     "file:/t",

@@ -36,4 +36,4 @@ def is_off() -> bool:
 
 
 def _notebook() -> Any:
-    return import_module("asynccommit.inspect.notebook")
+    return import_module("asynccommit.progress.notebook")

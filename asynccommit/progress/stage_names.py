@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.terminal import plain
+from asynccommit.runtime.terminal import plain
 
 STAGES = {
     OUTERMOST: "commit",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Lu"])))

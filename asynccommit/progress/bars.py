@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST, Progress
-from asynccommit.inspect.recent_rate import RecentRate
-from asynccommit.inspect.stage_names import stage_name
-from asynccommit.inspect.terminal import plain, show_rate, show_seconds
+from asynccommit.progress.recent_rate import RecentRate
+from asynccommit.progress.stage_names import stage_name
+from asynccommit.runtime.terminal import plain, show_rate, show_seconds
 
 _ENDED = 20
 """Number of ended jobs that keep a line."""

@@ -15,13 +15,13 @@ import pytest
 
 from asynccommit import Progress
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.progress import (
+from asynccommit.progress.console import (
     Lines,
     console_progress,
     describe,
     log_progress,
 )
-from asynccommit.inspect.stage_names import STAGES, stage_name
+from asynccommit.progress.stage_names import STAGES, stage_name
 
 RENAME = "job_stage_rename_files"
 
@@ -213,7 +213,7 @@ def test_quiet_shows_nothing() -> None:
 def test_output_to_a_file_stays_there(tmp_path: Path) -> None:
     """While a terminal shows a bar, what the program prints goes where it sends it."""
     program = """
-from asynccommit.inspect.progress import console_progress
+from asynccommit.progress.console import console_progress
 with console_progress():
     print("a row")
 """

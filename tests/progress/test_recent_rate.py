@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asynccommit.inspect.recent_rate import WINDOW, RecentRate
+from asynccommit.progress.recent_rate import WINDOW, RecentRate
 
 
 def test_rate_of_a_steady_job_is_its_average() -> None:
