@@ -15,6 +15,7 @@ import pytest
 
 import asynccommit
 from asynccommit import errors
+from tests.house.trees import parsed
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "asynccommit").rglob("*.py"))
@@ -32,7 +33,7 @@ def _name(path: Path) -> str:
 
 
 def _functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, Function):
             yield node
 
@@ -96,7 +97,7 @@ def test_no_update_spans_an_await() -> None:
     found = [
         f"{_name(path)}:{each.lineno}: {ast.unparse(each)}"
         for path in MODULES
-        for each in _torn_updates(path.read_text("utf-8"))
+        for each in _torn_updates(parsed(path))
     ]
 
     assert not found, "await into a local variable first"
@@ -117,7 +118,7 @@ def test_no_update_spans_an_await() -> None:
 )
 def test_torn_updates_are_seen(text: str) -> None:
     """The rule about updates sees each way in which one can span an await."""
-    assert _torn_updates(text)
+    assert _torn_updates(ast.parse(text))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +132,11 @@ def test_torn_updates_are_seen(text: str) -> None:
 )
 def test_whole_updates_are_allowed(text: str) -> None:
     """An update of a local variable, or one after the await, is no offence."""
-    assert not _torn_updates(text)
+    assert not _torn_updates(ast.parse(text))
 
 
-def _torn_updates(text: str) -> list[ast.Assign | ast.AugAssign]:
+def _torn_updates(tree: ast.Module) -> list[ast.Assign | ast.AugAssign]:
     """Return the assignments that read what they write, with an await in between."""
-    tree = ast.parse(text)
     kinds = ast.Nonlocal | ast.Global
     shared = {name for node in ast.walk(tree) if isinstance(node, kinds) for name in node.names}
     return [
@@ -171,7 +171,7 @@ def test_docstrings_begin_with_the_thing_or_a_verb() -> None:
     found = [
         f"{_name(path)}: {text.splitlines()[0]}"
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, kinds) and (text := ast.get_docstring(node))
         if text.split()[0] in QUESTIONS
     ]
@@ -183,7 +183,7 @@ def test_no_two_classes_have_one_name() -> None:
     """A class is known by its name alone, wherever it is imported."""
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(_name(path))
 

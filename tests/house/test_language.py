@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.trees import parsed
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "asynccommit").rglob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,7 +45,7 @@ FIRST_LINE = 72  # characters
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield every text of a module that is no docstring, with the holes of f-strings as ``{}``."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed(path)
     inside: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
@@ -76,7 +78,7 @@ def test_messages_are_plain() -> None:
 
 def _docstrings(path: Path) -> Iterator[tuple[int, str]]:
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, kinds) and (text := ast.get_docstring(node)):
             yield node.body[0].lineno, text
 
