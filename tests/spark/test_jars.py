@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -32,6 +33,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "asynccommit" / "spark"
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache that holds the jar of the installed Spark."""
+    place = tmp_path_factory.mktemp("filled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(place))
+        return Path(compiled_jar(installed_spark())).parent
+
+
+@pytest.fixture
+def kept(cache: Path, filled: Path) -> Path:
+    """Use a cache that holds the jar: to compile one takes seconds."""
+    shutil.copytree(filled, cache)
+    return cache
+
+
 def test_sources_are_for_a_class_path_with_a_directory_of_settings() -> None:
     """As under spark-submit, which has it before the jars, with a slash at its end."""
     spark = installed_spark()
@@ -40,16 +57,17 @@ def test_sources_are_for_a_class_path_with_a_directory_of_settings() -> None:
     assert jars._sources(replace(spark, class_path=path)) == jars._sources(spark)
 
 
-def test_jar_holds_the_protocol(cache: Path) -> None:
+def test_jar_holds_the_protocol(kept: Path) -> None:
     """The classes are there, and the directory is nobody else's to write to."""
     jar = Path(compiled_jar(installed_spark()))
 
-    assert jar.parent == cache
-    assert cache.stat().st_mode & 0o777 == 0o700
+    assert jar.parent == kept
+    assert kept.stat().st_mode & 0o777 == 0o700
     assert "org/asynccommit/spark/AsyncCommitProtocol.class" in zipfile.ZipFile(jar).namelist()
-    assert [path.name for path in cache.iterdir()] == [jar.name]
+    assert [path.name for path in kept.iterdir()] == [jar.name]
 
 
+@pytest.mark.usefixtures("kept")
 def test_jar_is_compiled_once() -> None:
     """A second call finds it, and needs no Java."""
     spark = installed_spark()
@@ -61,6 +79,7 @@ def test_jar_is_compiled_once() -> None:
     assert os.stat(jar).st_mtime_ns == made
 
 
+@pytest.mark.usefixtures("kept")
 def test_jar_is_compiled_for_each_spark() -> None:
     """Another version of Spark gets a jar of its own."""
     spark = installed_spark()
@@ -114,6 +133,7 @@ def test_spark_that_does_not_fit_is_said() -> None:
     assert not list(jars._cache().iterdir())
 
 
+@pytest.mark.usefixtures("kept")
 def test_jar_that_fits_is_taken_as_it_is() -> None:
     """The list of the jar is that of the Spark it was compiled for."""
     spark = installed_spark()
@@ -123,6 +143,7 @@ def test_jar_that_fits_is_taken_as_it_is() -> None:
 
 @pytest.mark.every(3)
 @pytest.mark.full
+@pytest.mark.usefixtures("kept")
 def test_other_spark_of_the_same_version_gets_its_own_jar(tmp_path: Path) -> None:
     """A constructor that takes another type needs no other source, but another class file."""
     stock = installed_spark()
@@ -142,6 +163,7 @@ def test_other_spark_of_the_same_version_gets_its_own_jar(tmp_path: Path) -> Non
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("change", REFUSED)
 def test_spark_that_no_jar_fits_is_refused_by_name(change: str, tmp_path: Path) -> None:
     """Spark would call what is not here, or not call what is."""
