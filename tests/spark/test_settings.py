@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import sysconfig
 from pathlib import Path
@@ -24,7 +25,7 @@ JVM = Path(settings.__file__).with_name("jvm")
 
 @pytest.fixture
 def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the spark-defaults.conf of an empty directory, and have an empty cache."""
+    """Return the spark-defaults.conf of an empty directory."""
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     return tmp_path / "spark-defaults.conf"
@@ -51,11 +52,17 @@ def test_path_with_odd_characters_is_a_url(
     conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A comma ends an element of the list, and Spark reads a percent sign as an escape."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a,b 100%"))
+    jar = Path(compiled_jar(installed_spark()))
+    for name, part in {"a,b 100%": "/a%2Cb%20100%25/", "a\nb": "/a%0Ab/"}.items():
+        cache = tmp_path / name / "asynccommit" / "spark"
+        cache.mkdir(0o700, parents=True)
+        shutil.copy(jar, cache)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
 
-    assert "/a%2Cb%20100%25/" in settings_for().settings[JARS]
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a\nb"))
-    assert "/a%0Ab/" in settings_for().settings[JARS]
+        found = settings_for()
+
+        assert found.jar == str(cache / jar.name)
+        assert part in found.settings[JARS]
 
 
 @pytest.mark.jvm
