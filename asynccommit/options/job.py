@@ -97,6 +97,16 @@ class Cleanup(StrEnum):
     WAIT = "wait"
 
 
+class Prefer(StrEnum):
+    """The wish of a commit that has a choice between time and money.
+
+    ``FAST`` is by the number of requests; ``CHEAP`` is by that and by their list prices.
+    """
+
+    FAST = "fast"
+    CHEAP = "cheap"
+
+
 class OnCleanupFailure(StrEnum):
     """The action on a clean-up that fails after the job is committed.
 
@@ -134,6 +144,7 @@ if TYPE_CHECKING:
     AnyOnFailure: TypeAlias = OnFailure | Literal["keep", "rollback"]
     AnyOnCleanupFailure: TypeAlias = OnCleanupFailure | Literal["warn", "ignore", "fail"]
     AnyCleanup: TypeAlias = Cleanup | Literal["background", "wait"]
+    AnyPrefer: TypeAlias = Prefer | Literal["fast", "cheap"]
 else:
     ModeName = str  # checked by ``Mode.of``, whose error names the modes
     # A field has the member: ``Options`` converts a name.
@@ -141,6 +152,7 @@ else:
     AnyOnFailure = OnFailure
     AnyOnCleanupFailure = OnCleanupFailure
     AnyCleanup = Cleanup
+    AnyPrefer = Prefer
 AnyMode: TypeAlias = Mode | ModeName
 """A mode or its name, as functions take it: type checkers find a misspelt name."""
 
@@ -191,6 +203,8 @@ class Options:
         cleanup: whether a blocking commit returns once ``_SUCCESS`` is visible and cleans up in the
             background, or waits. It always waits on a local disk, if a failed clean-up is an
             error, and if there is a ``report_directory``.
+        prefer: whether whole directories are moved where that takes fewer requests, or only where
+            it also costs less by the list prices of the store.
         on_cleanup_failure: whether a failed clean-up is a warning of the report, ignored, or an
             error after ``_SUCCESS``.
         rate: maximum requests a second of the job; ``None`` for no limit.
@@ -236,6 +250,7 @@ class Options:
     mark_success: bool = True
     cleanup_skipped: bool = False
     cleanup: AnyCleanup = Cleanup.BACKGROUND
+    prefer: AnyPrefer = Prefer.FAST
     on_cleanup_failure: AnyOnCleanupFailure = OnCleanupFailure.WARN
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
@@ -392,6 +407,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "attempts": ("attempts", values.count),
     OURS + "retry.seconds": ("retry_seconds", values.seconds),
     OURS + "cleanup": ("cleanup", values.one_of(Cleanup)),
+    OURS + "prefer": ("prefer", values.one_of(Prefer)),
     OURS + "validate.sample": ("validate_sample", values.count),
     OURS + "check.sources": ("check_sources", values.boolean),
     OURS + "require.files": ("require_files", values.boolean),

@@ -7,18 +7,22 @@ is moved there, and files of other tasks follow one by one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.paths import above
 from asynccommit.commit.planning.plan import Plan
+from asynccommit.options.job import Prefer
+from asynccommit.stores.prices import Prices, prices_of
 
 WORTH = 2
 """Requests for each directory below which moving it saves nothing: it is listed again."""
 _REQUESTS = 3
 """Number of requests for a directory: to the owner, a listing, to its destination."""
+_RENAMES = 2
+"""Number of those that rename it: an owner of a job that shares its directory needs one."""
 LEAST = 100
 """Number of requests to save. Fewer renames, sent together, end before three requests in a row."""
 
@@ -45,6 +49,11 @@ class CarriedTree:
     def files(self) -> int:
         """Return the number of files in the tree."""
         return sum(self.sources.values())
+
+    def is_cheap(self, prices: Prices, renames: int) -> bool:
+        """Return whether moving it by so many renames costs less than its files."""
+        whole = renames * prices.rename_directory + prices.list
+        return whole < self.files * prices.rename + len(self.sources) * prices.write
 
     @property
     def saves(self) -> int:
@@ -84,12 +93,22 @@ def choose(run: CommitContext, plan: Plan) -> list[CarriedTree]:
     if not run.layout.shared and len(plan.missing) * (most - 1) < LEAST:
         return []  # found without a look at each directory
     best: dict[str, CarriedTree] = {}
+    is_cheap = _cheapness(run)
     for tree in _trees(run, plan):
-        worth = tree.files > WORTH * len(tree.sources)
+        worth = tree.files > WORTH * len(tree.sources) and is_cheap(tree)
         if worth and (tree.dest not in best or tree.files > best[tree.dest].files):
             best[tree.dest] = tree
     chosen = [best[dest] for dest in sorted(best)]
     return chosen if run.layout.shared or sum(tree.saves for tree in chosen) >= LEAST else []
+
+
+def _cheapness(run: CommitContext) -> Callable[[CarriedTree], bool]:
+    """Return whether a tree may be moved whole by its price, if that counts."""
+    prices = prices_of(run.layout.dest.scheme) if run.options.prefer is Prefer.CHEAP else None
+    if prices is None:
+        return lambda tree: True
+    renames = 1 if run.layout.shared else _RENAMES
+    return lambda tree: tree.is_cheap(prices, renames)
 
 
 def _can(run: CommitContext, plan: Plan) -> bool:
