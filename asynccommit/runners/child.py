@@ -106,8 +106,11 @@ async def _serve(writing: int) -> None:
 
 def _write(writing: int, message: dict[str, Any]) -> None:
     data = encode(message)
-    while data:
-        data = data[os.write(writing, data) :]
+    try:
+        while data:
+            data = data[os.write(writing, data) :]
+    except BrokenPipeError:
+        os._exit(0)  # as at the end of the input
 
 
 def main() -> None:
