@@ -105,7 +105,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
     if (token == null) {
       return super.commitTask(context);
     }
-    scala.collection.mutable.ArrayBuffer statuses = new scala.collection.mutable.ArrayBuffer();
+    scala.collection.immutable.List statuses = scala.collection.immutable.Nil$.MODULE$;
     try {
       FileSystem fs = new Path(path).getFileSystem(context.getConfiguration());
       Future[] asked = new Future[added.size()];
@@ -113,9 +113,9 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
       for (int i = 0; i < asked.length; i++) {
         asked[i] = status(fs, (Path) added.get(i));
       }
-      for (int i = 0; i < asked.length; i++) {
+      for (int i = asked.length - 1; i >= 0; i--) { // Janino cannot call += of Scala 2.12's buffers
         FileStatus found = (FileStatus) Listings.wait(asked[i]);
-        statuses.$plus$eq(@SINK@.SinkFileStatus.apply(found));
+        statuses = statuses.$colon$colon(@SINK@.SinkFileStatus.apply(found));
       }
       if (said != null) {
         requireAnnouncement(said);
@@ -123,7 +123,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
     } catch (IOException e) { // Spark then aborts the task
       Platform.throwException(e);
     }
-    return new TaskCommitMessage(statuses.toList());
+    return new TaskCommitMessage(statuses);
   }
 
   /** Refuses a task that has outlived its batch: whoever took the announcement has looked already. */
