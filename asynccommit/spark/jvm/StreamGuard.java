@@ -33,16 +33,20 @@ public final class StreamGuard extends Rule {
 
   /** Adds this rule to those of a session, and of those that queries make of it. */
   public static void install(ExperimentalMethods session) {
-    scala.collection.mutable.ArrayBuffer rules = new scala.collection.mutable.ArrayBuffer();
+    java.util.LinkedList found = new java.util.LinkedList();
     scala.collection.Iterator each = session.extraOptimizations().iterator();
     while (each.hasNext()) {
       Object rule = each.next();
       if (!rule.getClass().getName().equals(StreamGuard.class.getName())) {
-        rules.$plus$eq(rule);
+        found.addFirst(rule);
       }
     }
-    rules.$plus$eq(new StreamGuard());
-    session.extraOptimizations_$eq(rules.toList());
+    found.addFirst(new StreamGuard());
+    scala.collection.immutable.List rules = scala.collection.immutable.Nil$.MODULE$;
+    for (java.util.Iterator last = found.iterator(); last.hasNext(); ) {
+      rules = rules.$colon$colon(last.next()); // Janino cannot call += of Scala 2.12's buffers
+    }
+    session.extraOptimizations_$eq(rules);
   }
 
   public TreeNode apply(TreeNode plan) {
