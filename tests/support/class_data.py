@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # What a JVM says of an archive is in the output of the program.
 _QUIET = "-Xlog:cds*=off"
+_PATIENCE = 300.0  # seconds for a program that takes 50 of them
 _PROGRAM = """
 import os
 import sys
@@ -76,9 +78,15 @@ def make_archive() -> None:
         options = f"{SHORT_LIVED} -XX:ArchiveClassesAtExit={made} {_QUIET}"
         environment = {**os.environ, "SPARK_SUBMIT_OPTS": options, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-W", "ignore", "-c", _PROGRAM, scratch]
-        subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=_PATIENCE,
+            )
         if made.exists():
             # Two runs may make it at once, and a JVM may have it open.
             made.replace(archive)
