@@ -14,7 +14,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import CommitError, NotFoundError
 from asynccommit.inspect.discovery import choose, find_jobs_at
-from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
+from asynccommit.inspect.errors import FoundAttempt, NothingThereError, SeveralJobsError
 from asynccommit.inspect.found import FoundJob
 from asynccommit.options.job import Options
 from asynccommit.runtime.loop_thread import submit
@@ -107,7 +107,7 @@ def _classic(job_id: str, dest: Address) -> str:
     )
 
 
-def _example(requested: RequestedJob, jobs: Sequence[FoundJob]) -> str:
+def _example(requested: RequestedJob, jobs: Sequence[FoundAttempt]) -> str:
     """Return the command for the last of several jobs or attempts."""
     return job_command(requested.verb, jobs[-1].layout, *requested.flags)
 

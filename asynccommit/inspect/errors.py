@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 from asynccommit.errors import AsyncCommitError
-from asynccommit.inspect.found import FoundJob
+
+
+class FoundAttempt(Protocol):
+    """A job attempt, as the error for several ones names it."""
+
+    @property
+    def layout(self) -> Any:
+        """Its ``Layout``, whose module ``emulate`` starts without."""
+        ...
 
 
 class NothingThereError(AsyncCommitError):
@@ -27,6 +36,6 @@ class SeveralJobsError(AsyncCommitError):
         summary: one sentence with the remedy.
     """
 
-    def __init__(self, jobs: Sequence[FoundJob], summary: str) -> None:
+    def __init__(self, jobs: Sequence[FoundAttempt], summary: str) -> None:
         self.jobs = tuple(jobs)
         super().__init__(summary)

@@ -145,7 +145,8 @@ async def test_a_closed_session_was_not_asked(emulator: GcsEmulator) -> None:
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the extra that installs it."""
-    monkeypatch.delitem(sys.modules, "asynccommit.stores.gcs.sdk", raising=False)
+    for name in ("sdk", "sdk_transport"):
+        monkeypatch.delitem(sys.modules, f"asynccommit.stores.gcs.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "asynccommit.stores.http.with_aiohttp", None)
 
     with pytest.raises(UnsupportedError, match=r"pip install 'asynccommit\[gcs-sdk\]'"):
