@@ -76,7 +76,6 @@ class Tally:
         rows: number of its rows.
         done: files that were moved by their own, by this worker or an earlier one.
         seconds: how long it took.
-        refused: requests that the store refused.
         warnings: as of a commit.
     """
 
@@ -85,7 +84,6 @@ class Tally:
     rows: int
     done: int
     seconds: float = 0.0
-    refused: int = 0
     warnings: tuple[str, ...] = ()
 
 
