@@ -74,7 +74,7 @@ class Tally:
         chunk: number of the slice.
         worker: the process that did it.
         rows: number of its rows.
-        done: files that were moved by their own, by this worker or an earlier one.
+        done: files that were moved one by one, by this worker or an earlier one.
         seconds: how long it took.
         warnings: as of a commit.
     """

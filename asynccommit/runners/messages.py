@@ -117,7 +117,7 @@ def error_message(error: Exception) -> Message:
 
 
 def error_of(message: Message) -> Exception:
-    """Return the error in a message; what a worker did not expect is its loss."""
+    """Return the error in a message; an unexpected one is a lost worker."""
     kind, texts = getattr(errors, message["type"], None), message["texts"]
     if not (isinstance(kind, type) and issubclass(kind, AsyncCommitError)):
         return WorkerLostError(*texts)

@@ -19,7 +19,7 @@ SEEDS = amount("ASYNCCOMMIT_SEEDS", quick=3, full=30)
 @pytest.mark.more
 @pytest.mark.timeout(600)
 def test_whoever_dies_jobs_are_whole_or_not_begun() -> None:
-    """What was asked for to the last byte can be finished, and nothing else has begun."""
+    """A commit whose request arrived whole can be finished; no other one has begun."""
     one = run("children", range(SEEDS))
 
     assert one.failures == ()

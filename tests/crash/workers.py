@@ -77,7 +77,7 @@ class SimRunner:
 
     @property
     def struck(self) -> bool:
-        """Whether a worker has met its fate."""
+        """Return whether a worker has died or was suspended."""
         slept = (p.stop is not None and p.requests >= p.stop.request for p in self.processes)
         return any(slept) or any(process.dead for process in self.processes)
 

@@ -93,7 +93,7 @@ class Event:
 
 
 IS_LATE = re.compile(r"_temporary/(([^/]+)/(\d\d/((tasks|absolute|manifests)/.*)?)?)?")
-"""What a task whose executor is killed after the end of its job has made again."""
+"""The paths that a task may make again if its executor is killed after its job has ended."""
 
 
 class Driver:

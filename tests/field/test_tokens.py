@@ -42,7 +42,7 @@ FRESH, LIFE = 3, 15  # seconds for which a token is sent, and for which it is ta
 
 
 class Tokens:
-    """What gives tokens of a short life to Hadoop's client.
+    """A source of short-lived tokens for Hadoop's client.
 
     Args:
         emulator: the store; it refuses those that have ended.

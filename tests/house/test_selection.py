@@ -96,7 +96,7 @@ def test_a_case_of_each_other_parameter_is_kept(suite: Path) -> None:
 
 @pytest.mark.full
 def test_the_quick_selection_is_the_same_every_day(suite: Path) -> None:
-    """What passed yesterday does not fail today because other cases are drawn."""
+    """The day does not change which cases `make test` runs."""
     assert collected(suite, "quick", 1) == collected(suite, "quick", 2)
 
 

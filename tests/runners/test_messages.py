@@ -60,7 +60,7 @@ def test_round_trips() -> None:
     ],
 )
 def test_an_error_arrives_with_its_text(error: Exception, kind: type[Exception]) -> None:
-    """What a worker did not expect, and the end of its permit, are its loss."""
+    """An unexpected error, or the end of its permit, counts as the loss of the worker."""
     there = messages.error_of(sent(messages.error_message(error)))
 
     assert type(there) is kind

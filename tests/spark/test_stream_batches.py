@@ -1,4 +1,4 @@
-"""What is done for a batch of Spark's file sink when the JVM says that it begins or ends."""
+"""The announcements of a batch of Spark's file sink, made and removed at the JVM's request."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_list_prices_say_where_they_are_from() -> None:
 
 
 def test_a_table_is_read() -> None:
-    """What is left out costs nothing."""
+    """A field that the table leaves out costs nothing."""
     assert read_prices('{"rename": 0.5, "day": "2026-11-27"}') == Prices(
         rename=0.5, day="2026-11-27"
     )

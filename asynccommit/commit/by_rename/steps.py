@@ -37,7 +37,7 @@ STEPS: Sequence[CommitStep] = (
     SwapUnits(),
     RenameFiles(),
 )
-"""What a commit changes under its destination, in order; a rollback begins with the last."""
+"""The steps of a commit, in order; a rollback undoes the last one first."""
 
 
 async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -> None:

@@ -28,9 +28,9 @@ from asynccommit.stores.base import Traits
 from asynccommit.version import __version__
 
 TRIES = 4
-"""How often a slice is handed out."""
+"""Maximum number of times that a slice is handed out."""
 _LEASE = 2 * (GRANT + REQUEST)
-"""The shortest lease under which an owner lets workers go on."""
+"""The shortest lease, in seconds, with which an owner uses workers."""
 
 
 @asynccontextmanager

@@ -173,7 +173,7 @@ def test_a_worker_refuses_another_chunk() -> None:
 
 
 def test_the_first_error_of_the_store_stops_new_slices() -> None:
-    """What the store refuses to one worker, it refuses to the next."""
+    """A request that the store refuses is not tried again by another worker."""
 
     async def run() -> int:
         error = DeniedError("rename", "/table/x", "no")

@@ -45,7 +45,7 @@ class Owner:
 
     @property
     def allowed(self) -> bool:
-        """Whether the worker may send a request now."""
+        """Return whether the worker may send a request now."""
         try:
             self.permit.check()
         except LeaseLostError:
