@@ -17,6 +17,7 @@ SITE_VENV := build/docs-venv
 SITE_STAMP := $(SITE_VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .PHONY: help demo demo-adls demo-gcs demo-s3 demo-hdfs test test-rest test-all test-field \
 	witness bench docs lint format lock man clean setup java
@@ -78,14 +79,18 @@ format: $(STAMP)  ## rewrite the code in the house style
 setup: $(STAMP)  ## make the virtual environment only
 
 # setuptools and hatchling come from the lock as well, so nothing unpinned builds a package.
-$(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt
+# uv takes a quarter of pip's time, but knows nothing of pip's settings (a mirror, a proxy): where
+# it fails, pip installs the same lock.
+$(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt requirements/uv.txt
 	@test -n "$(PYTHON)" || { echo >&2 \
 	"No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python"; \
 	exit 1; }
-	@echo "Setting up $(VENV) (once; a few minutes, most of it for PySpark)"
+	@echo "Setting up $(VENV) (once; a minute or more, most of it for PySpark)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes -r requirements/build.txt
-	$(PIP) --require-hashes --no-build-isolation -r requirements/dev.txt
+	{ $(PIP) --require-hashes -r requirements/uv.txt \
+		&& $(UV) --require-hashes --no-build-isolation -r requirements/dev.txt; } \
+	|| $(PIP) --require-hashes --no-build-isolation -r requirements/dev.txt
 	$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
@@ -107,6 +112,7 @@ java:
 lock:  ## renew the lock files (needs uv)
 	@command -v uv >/dev/null || { echo >&2 "make lock needs uv: pip install uv"; exit 1; }
 	uv pip compile $(LOCK) requirements/build.in --output-file requirements/build.txt
+	uv pip compile $(LOCK) requirements/uv.in --output-file requirements/uv.txt
 	uv pip compile $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
 	uv pip compile $(LOCK) pyproject.toml --extra test --constraint requirements/dev.txt \
 		--output-file requirements/test.txt
