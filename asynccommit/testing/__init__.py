@@ -17,6 +17,11 @@ if TYPE_CHECKING:
         GcsEmulatorThread,
         running_gcs_emulator,
     )
+    from asynccommit.testing.emulators.s3_express.emulator import (
+        ExpressEmulator,
+        ExpressEmulatorThread,
+        running_express_emulator,
+    )
     from asynccommit.testing.emulators.s3_proxy.emulator import (
         S3Proxy,
         S3ProxyThread,
@@ -32,6 +37,11 @@ else:
         {
             "emulators.adls.emulator": ["AdlsEmulator", "EmulatorThread", "running_emulator"],
             "emulators.gcs.emulator": ["GcsEmulator", "GcsEmulatorThread", "running_gcs_emulator"],
+            "emulators.s3_express.emulator": [
+                "ExpressEmulator",
+                "ExpressEmulatorThread",
+                "running_express_emulator",
+            ],
             "emulators.s3_proxy.emulator": ["S3Proxy", "S3ProxyThread", "running_s3_proxy"],
             "models.adls.store": ["SimStore"],
             "models.fault_rules": ["Climate", "Fault", "FaultInjector"],
@@ -45,6 +55,8 @@ __all__ = [
     "Climate",
     "DeadlockError",
     "EmulatorThread",
+    "ExpressEmulator",
+    "ExpressEmulatorThread",
     "Fault",
     "FaultInjector",
     "GcsEmulator",
@@ -56,6 +68,7 @@ __all__ = [
     "SimStore",
     "run_virtual",
     "running_emulator",
+    "running_express_emulator",
     "running_gcs_emulator",
     "running_s3_proxy",
 ]

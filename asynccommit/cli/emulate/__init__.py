@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asynccommit.cli.emulate.adls import adls
 from asynccommit.cli.emulate.gcs import gcs
+from asynccommit.cli.emulate.s3_express import s3_express
 from asynccommit.cli.emulate.s3_proxy import s3_proxy
 from asynccommit.cli.program import Program
 
@@ -21,4 +22,5 @@ def _stores() -> None:
 
 app.command()(adls)
 app.command()(gcs)
+app.command()(s3_express)
 app.command()(s3_proxy)

@@ -378,3 +378,32 @@ def test_weather_of_the_proxy_is_all_that_its_file_holds(tmp_path: Path) -> None
 
     assert result.exit_code == 2
     assert "there is no 'buckets'; known are faults, latency, limit" in result.output
+
+
+# --- directory buckets -----------------------------------------------------------------------
+
+
+def test_command_serves_directory_buckets_until_it_is_told_to_stop() -> None:
+    """It says as JSON where it is and which buckets it has; a lost rename is one of its faults."""
+    with _serving("--json", "--lost", "2%", "--new-etags", store="s3-express") as process:
+        facts = _facts(process)
+        weather = _get(facts, "weather")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors) == (0, "")
+    assert facts["buckets"] == ["data--use1-az4--x-s3"]
+    assert [(fault["kind"], fault["op"]) for fault in weather["faults"]] == [("cut", "rename")]
+
+
+def test_command_says_how_to_reach_directory_buckets() -> None:
+    """For the SDKs and for asynccommit; with the key."""
+    with _serving("-b", "rows--usw2-az1--x-s3", store="s3-express") as process:
+        assert process.stdout is not None
+        said = ""
+        while "endpoint_url" not in said:
+            said += process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=30)
+    assert "rows--usw2-az1--x-s3" in said
+    assert "the word test" in said

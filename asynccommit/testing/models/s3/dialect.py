@@ -30,3 +30,15 @@ S3 = Dialect(
     timed_out="InternalError",
     refuse=refuse,
 )
+
+EXPRESS_WRITES = WRITES | {"rename"}
+"""The same for a directory bucket."""
+
+S3_EXPRESS = Dialect(
+    name="s3-express",
+    ops=(*OPS, "rename", "session"),
+    codes=CODES,
+    busy="SlowDown",
+    timed_out="InternalError",
+    refuse=refuse,
+)

@@ -12,6 +12,7 @@ from asynccommit.testing.models.adls.refusals import Refusal
 
 _TABLE = """
 403 AccessDenied Access Denied
+400 AuthorizationHeaderMalformed The authorization header that you provided is not valid.
 400 BadDigest The Content-MD5 or checksum value that you specified did not match what the server
     received.
 409 ConditionalRequestConflict The conditional request cannot succeed due to a conflicting
@@ -19,16 +20,22 @@ _TABLE = """
 400 EntityTooLarge Your proposed upload exceeds the maximum allowed object size.
 400 EntityTooSmall Your proposed upload is smaller than the minimum allowed size
 400 ExpiredToken The provided token has expired.
+400 IdempotentParameterMismatch Parameters on this idempotent request are inconsistent with
+    parameters used in previous request(s).
 500 InternalError We encountered an internal error. Please try again.
+403 InvalidAccessKeyId The access key ID that you provided does not exist in our records.
 400 InvalidArgument Invalid Argument
 400 InvalidPart One or more of the specified parts could not be found. The part may not have been
     uploaded, or the specified entity tag may not match the part's entity tag.
 400 InvalidPartOrder The list of parts was not in ascending order. Parts must be ordered by part
     number.
+416 InvalidRange The requested range cannot be satisfied.
 400 InvalidRequest Invalid Request
+400 InvalidToken The provided token is malformed or otherwise not valid.
 400 KeyTooLongError Your key is too long
 400 MalformedXML The XML you provided was not well-formed or did not validate against our
     published schema
+405 MethodNotAllowed The specified method is not allowed against this resource.
 404 NoSuchBucket The specified bucket does not exist
 404 NoSuchKey The specified key does not exist.
 404 NoSuchUpload The specified upload does not exist. The upload ID may be invalid, or the upload
@@ -40,6 +47,8 @@ _TABLE = """
 400 RequestTimeout Your socket connection to the server was not read from or written to within
     the timeout period. Idle connections will be closed.
 503 ServiceUnavailable Service is unable to handle request.
+403 SignatureDoesNotMatch The request signature that the server calculated does not match the
+    signature that you provided.
 503 SlowDown Please reduce your request rate.
 """
 

@@ -1,0 +1,1 @@
+"""Emulator of directory buckets of S3 Express One Zone."""
