@@ -116,7 +116,6 @@ SUITES = (
         tests="tests",
         serve=_serve_azure,
         plugin="witness_azure",
-        extras=("azure-storage-extensions==0.1.0",),
     ),
     Suite(
         "google-sdk",

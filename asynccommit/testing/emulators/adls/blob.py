@@ -1,8 +1,8 @@
 """Serve the blob endpoint, as far as SDKs and adlfs use it.
 
 In a hierarchical namespace a directory is a blob without content whose metadata contain
-``hdi_isfolder``. Snapshots, versions, tiers and page blobs are rejected. Append blobs are in
-``append_blob``; tags, access policies and delegation keys in ``documents``.
+``hdi_isfolder``. Snapshots, versions, tiers, page blobs and queries are rejected. Append blobs are
+in ``append_blob``; tags, access policies and delegation keys in ``documents``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from asynccommit.testing.emulators.adls.paths import (
     scope_lines,
     status_lines,
 )
-from asynccommit.testing.emulators.adls.query import answer_query
 from asynccommit.testing.emulators.adls.tags import tagged_blobs_xml
 from asynccommit.testing.emulators.adls.wire import (
     AdlsWire,
@@ -123,7 +122,6 @@ class Blob:
             ("PUT", "tags"): AdlsRoute("properties", self._documents.set_tags),
             ("GET", "tags"): AdlsRoute("head", self._documents.get_tags),
             ("GET", "blocklist"): AdlsRoute("read", self.blocks),
-            ("POST", "query"): AdlsRoute("read", self.query),
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
             ("HEAD", ""): told,
@@ -411,14 +409,6 @@ class Blob:
         """Return a blob's bytes, or a range of them."""
         self._blob(call)
         return answer_read(self._accounts[call.account], self._wire, call)
-
-    def query(self, call: AdlsCall) -> bytes:
-        """Return the records of a blob that a query selects."""
-        self._blob(call)
-        account, where = self._accounts[call.account], (call.filesystem, call.path)
-        node, data = account.read(*where, conditions=sent.conditions(call.headers))
-        lines = "Content-Type: avro/binary\r\nx-ms-blob-type: BlockBlob\r\n"
-        return self._wire.answer(call, 200, identity(node) + lines, answer_query(call.body, data))
 
     def lease(self, call: AdlsCall) -> bytes:
         """Acquire, renew, change, release or break the lease of a blob."""

@@ -62,18 +62,18 @@ class AdlsCall:
         "filesystem",
         "headers",
         "method",
+        "more",
         "path",
         "query",
         "request",
         "target",
-        "told",
     )
 
     def __init__(self, request: ServerRequest, target: AdlsTarget) -> None:
         self.request = request
         self.target = target
-        self.body = request.body  # without its structure, if it has one
-        self.told = ""  # headers of the answer to what the body came with
+        self.body = request.body
+        self.more = ""  # header lines of the answer
         self.account, self.filesystem, self.path, self.query = target[:4]
         self.headers = headers = request.headers
         method = request.method

@@ -29,7 +29,6 @@ from asynccommit.testing.emulators.adls.development import (
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
 from asynccommit.testing.emulators.adls.headers import encryption
 from asynccommit.testing.emulators.adls.permissions import check_permissions
-from asynccommit.testing.emulators.adls.structured import take_body
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
@@ -45,7 +44,13 @@ from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDe
 # Operations on the content or properties of a file.
 _CONTENT = frozenset(("append", "flush", "head", "properties", "read"))
 # What would change the meaning of a request, and is not modelled: never ignored.
-_UNSUPPORTED = ("x-ms-if-tags",)
+_UNSUPPORTED = (
+    "x-ms-content-crc64",
+    "x-ms-if-tags",
+    "x-ms-range-get-content-crc64",
+    "x-ms-source-content-crc64",
+    "x-ms-structured-body",
+)
 _CLOUDS = ("core.windows.net", "fabric.microsoft.com")
 # A client that resolves the service's own names to an emulator meets a certificate for them.
 _DOMAINS = (
@@ -260,8 +265,6 @@ class AdlsEmulator(Emulator):
         try:
             self._check(call, route.op)
             _refuse_unsupported(call)
-            if "x-ms-structured-body" in call.headers or "x-ms-content-crc64" in call.headers:
-                take_body(call)
             if "suoid" in call.query:
                 check_permissions(self.accounts[call.account], call, route.op)
             if route.op in _CONTENT and _needs_key(call):

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, decode
 from asynccommit.testing.models.adls.account import NO_CONDITIONS, Attributes, Conditions
-from asynccommit.testing.models.adls.crc64 import LENGTH
 from asynccommit.testing.models.adls.encryption import PLAIN
 from asynccommit.testing.models.adls.nodes import Cipher
 from asynccommit.testing.models.adls.refusals import refusal
@@ -194,21 +193,6 @@ def content_md5(headers: Headers, name: str = "content-md5") -> bytes | None:
         return base64.b64decode(headers.get(name, ""), validate=True) or None
     except binascii.Error:
         raise refusal("InvalidHeaderValue") from None
-
-
-def content_crc64(headers: Headers) -> bytes | None:
-    """Return the expected CRC-64 of the body, lowest byte first, or ``None``."""
-    if "x-ms-content-crc64" not in headers:
-        return None
-    if headers.get("content-md5"):  # documented: not both; the code is inferred
-        raise refusal("InvalidHeaderValue", "A request has either an MD5 or a CRC-64.")
-    try:
-        found = base64.b64decode(headers["x-ms-content-crc64"], validate=True)
-    except binascii.Error:
-        raise refusal("InvalidHeaderValue") from None
-    if len(found) != LENGTH:
-        raise refusal("InvalidHeaderValue")
-    return found
 
 
 def encoded_md5(digest: bytes) -> str:

@@ -25,7 +25,7 @@ def take_headers(call: AdlsCall, ignored: Collection[str]) -> list[str]:
     for name in found:
         del call.headers[name]
     if found:
-        call.told += f"x-ms-rejected-headers: {','.join(found)}\r\n"
+        call.more += f"x-ms-rejected-headers: {','.join(found)}\r\n"
     return found
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.call import AdlsCall
-from asynccommit.testing.emulators.adls.structured import encode_structured
 from asynccommit.testing.emulators.adls.wire import AdlsWire, http_date, identity, one_line
 from asynccommit.testing.models.adls.account import (
     AdlsAccount,
@@ -16,7 +14,6 @@ from asynccommit.testing.models.adls.account import (
     LeaseAnswer,
     Node,
 )
-from asynccommit.testing.models.adls.crc64 import crc64, encode_crc64
 from asynccommit.testing.models.adls.encryption import cipher_of
 from asynccommit.testing.models.adls.leases import LeaseRequest, acquire
 from asynccommit.testing.models.adls.refusals import refusal
@@ -129,40 +126,17 @@ def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
     span = sent.byte_range(call.headers)
     if span is None:
         node, data = account.read(call.filesystem, call.path, conditions=wanted)
-        return _content(wire, call, 200, status_lines(account, node, call.headers), data)
+        return wire.answer(call, 200, status_lines(account, node, call.headers), data)
     node = account.head(call.filesystem, call.path, wanted)
     start, end = span
     if not node.is_dir and start >= node.size:
         raise refusal("InvalidRange", headers={"Content-Range": f"bytes */{node.size}"})
     node, data = account.read(call.filesystem, call.path, start, end, conditions=wanted)
     lines = f"Content-Range: bytes {start}-{start + len(data) - 1}/{node.size}\r\n"
-    lines += _range_checksums(call.headers, data) + status_lines(account, node, call.headers)
-    return _content(wire, call, 206, lines, data)
-
-
-def _content(wire: AdlsWire, call: AdlsCall, status: int, lines: str, data: bytes) -> bytes:
-    """Return the answer with a file's bytes, structured if asked for."""
-    if "x-ms-structured-body" in call.headers:
-        lines += f"x-ms-structured-content-length: {len(data)}\r\n"
-        data = encode_structured(data)
-    return wire.answer(call, status, lines, data)
-
-
-def _range_checksums(headers: sent.Headers, data: bytes) -> str:
-    """Return the headers with the checksums of a range, if asked for."""
-    asked = [
-        headers.get(f"x-ms-range-get-content-{kind}", "").lower() == "true"
-        for kind in ("md5", "crc64")
-    ]
-    if all(asked):  # documented; the code is inferred
-        raise refusal("InvalidHeaderValue", "A request asks for either an MD5 or a CRC-64.")
-    if asked[0]:
+    if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
         digest = hashlib.md5(data, usedforsecurity=False).digest()
-        return f"Content-MD5: {sent.encoded_md5(digest)}\r\n"
-    if asked[1]:
-        digest = encode_crc64(crc64(data))
-        return f"x-ms-content-crc64: {base64.b64encode(digest).decode('ascii')}\r\n"
-    return ""
+        lines += f"Content-MD5: {sent.encoded_md5(digest)}\r\n"
+    return wire.answer(call, 206, lines + status_lines(account, node, call.headers), data)
 
 
 def answer_lease(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:

@@ -50,7 +50,7 @@ class AdlsWire:
         if "x-ms-encryption-key" in headers and "x-ms-encryption-key-sha256" in headers:
             lines += f"x-ms-encryption-key-sha256: {headers['x-ms-encryption-key-sha256']}\r\n"
         size = length if call.request.method == "HEAD" else len(body)
-        text = f"{head}{lines}{call.told}Content-Length: {size}\r\n\r\n"
+        text = f"{head}{lines}{call.more}Content-Length: {size}\r\n\r\n"
         return text.encode("latin-1", "replace") + body
 
     def head(self, request: ServerRequest, status: int, reason: str = "") -> str:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 _TABLE = """
 400 BlockListTooLong The block list may not contain more than 50,000 blocks.
-400 Crc64Mismatch The CRC64 value specified in the request did not match with the CRC64 value
-    calculated by the server.
 400 InvalidAclEntries The access control list specified in the request is invalid.
 400 InvalidBlobOrBlock The specified blob or block content is invalid.
 400 InvalidFlushPosition The uploaded data is not contiguous or the position query parameter
