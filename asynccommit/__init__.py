@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from asynccommit.runtime.former import Former, function_of_tasks, functions_of_jobs
 from asynccommit.runtime.lazy import lazy_names
 from asynccommit.showing import Display, show_by
 from asynccommit.version import __version__
@@ -12,15 +13,10 @@ from asynccommit.version import __version__
 if TYPE_CHECKING:
     from asynccommit.api import (
         Job,
-        abort_job,
-        commit_job,
+        JobHandle,
+        job,
         job_statuses,
-        open_committer,
         open_job,
-        open_task,
-        plan_job,
-        resume_job,
-        rollback_job,
     )
     from asynccommit.commit.errors import CommitterWarning
     from asynccommit.commit.layouts.layout import TaskCommit
@@ -56,21 +52,20 @@ if TYPE_CHECKING:
     from asynccommit.results import AbortReport, JobReport, JobStatus, State
     from asynccommit.stores.opening import open_store
 else:
+
+    def _job() -> object:
+        return import_module("asynccommit.api").job
+
     # Imported late: the pytest plugin and the command load this package and few of its names.
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "api": [
                 "Job",
-                "abort_job",
-                "commit_job",
+                "JobHandle",
+                "job",
                 "job_statuses",
-                "open_committer",
                 "open_job",
-                "open_task",
-                "plan_job",
-                "resume_job",
-                "rollback_job",
             ],
             "commit.errors": ["CommitterWarning"],
             "commit.meter": ["Progress"],
@@ -106,6 +101,14 @@ else:
             "results": ["AbortReport", "JobReport", "JobStatus", "State"],
             "stores.opening": ["open_store"],
         },
+        {
+            **functions_of_jobs(__name__, _job),
+            "open_committer": Former(
+                lambda: import_module("asynccommit.committers").open_committer,
+                "asynccommit.committers.open_committer",
+            ),
+            "open_task": function_of_tasks(__name__, "open_task", _job),
+        },
     )
 
 show_by(lambda: cast(Display, import_module("asynccommit.inspect.display")))
@@ -121,6 +124,7 @@ __all__ = [
     "ExistsError",
     "ForeignCommitError",
     "Job",
+    "JobHandle",
     "JobReport",
     "JobStatus",
     "LeaseLostError",
@@ -150,14 +154,8 @@ __all__ = [
     "UrlError",
     "ValidationError",
     "__version__",
-    "abort_job",
-    "commit_job",
+    "job",
     "job_statuses",
-    "open_committer",
     "open_job",
     "open_store",
-    "open_task",
-    "plan_job",
-    "resume_job",
-    "rollback_job",
 ]

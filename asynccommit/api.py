@@ -5,8 +5,8 @@
             write_parquet(task.path("day=1/part-0.parquet"))
 
 Leaving a block commits; an exception aborts. Tasks may run in other processes or on other machines:
-they use ``open_task`` with the job's id, and the ``commit`` of the task they get is handed to
-``Job.accept``.
+they use ``job(url, job_id).task(0)``, and the ``commit`` of the task they get is handed to
+``Job.accept``. The same handle commits, resumes, rolls back and aborts a job from anywhere.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import AnyMode, Mode, OnUnfinished, Options, rate_among
 from asynccommit.options.uploads import S3A
 from asynccommit.progress.cell import shown_in_cell
+from asynccommit.redact import redact
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runners.named import runner_named
 from asynccommit.runtime.background import ended
@@ -50,7 +51,7 @@ StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]
 class JobRef:
     """A job attempt as the caller of a function names it.
 
-    See ``open_committer`` for the attributes.
+    See ``job`` for the attributes; ``host`` has clock, ids and names, the real ones by default.
     """
 
     url: Url
@@ -68,7 +69,8 @@ class JobRef:
 
         The clean-up of earlier commits of this process at this destination is awaited first.
 
-        Raises ``OptionError``, ``UnsupportedError`` and ``UrlError`` as ``open_committer`` does.
+        Raises ``OptionError`` for an unknown committer, ``UnsupportedError`` for a store that
+        cannot be used, and ``UrlError``.
         """
         options, host = _options(self.options), self.host or this_host()
         layout = Layout(parse_url(os.fspath(self.url)), self.job_id)
@@ -117,12 +119,17 @@ class Job:
         self._running = RunningTasks()
 
     def __repr__(self) -> str:
-        return f"Job({self.job_id!r}, {str(self.committer.layout.dest)!r})"
+        return f"Job({self.job_id!r}, {self.dest!r})"
 
     @property
     def job_id(self) -> str:
-        """The id to give to ``open_task`` in other processes."""
+        """The id to give to ``asynccommit.job`` in other processes."""
         return self.committer.layout.job_id
+
+    @property
+    def dest(self) -> str:
+        """The destination, as a user writes it."""
+        return str(self.committer.layout.dest)
 
     @property
     def report(self) -> JobReport:
@@ -195,7 +202,6 @@ async def open_job(
     committer: str | None = None,
     pending: Url | None = None,
     on_progress: OnProgress | None = None,
-    host: Host | None = None,
 ) -> AsyncIterator[Job]:
     """Set up a job; commit it on leaving, abort it on an exception.
 
@@ -212,14 +218,13 @@ async def open_job(
         pending: where staging committers keep pending sets: ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed, and while commits of
             other jobs are settled before it; without it a notebook shows the progress in the cell.
-        host: clock, ids and names; the real ones by default.
 
     Raises:
         CommitError: the job could not be set up, committed or aborted; see its subclasses.
         OptionError: an argument is invalid; nothing was done.
         UnfinishedError: commits of other jobs there were interrupted; nothing was done.
     """
-    host, chosen = host or this_host(), _options(options)
+    host, chosen = this_host(), _options(options)
     meant = mode_of(chosen, committer) if mode is None else Mode.of(mode)
     name, chosen = _job_id(job_id, chosen, host)
     ref = JobRef(url, name, attempt, chosen, storage_options, committer, pending, host)
@@ -302,192 +307,205 @@ async def _end_commit(made: Committer, mode: Mode) -> NoReturn:
     raise CommitError(made.layout.job_id, "job_stage_setup", (), text)
 
 
+@dataclass(frozen=True, slots=True)
+class JobHandle:
+    """A job at a destination, for any process that knows its id.
+
+    Made by ``job``. It opens nothing: each call opens the store and closes it. It can be pickled,
+    with the options and the credentials that it was given.
+    """
+
+    _ref: JobRef
+    _job_id: str | None
+    _attempt: int | None
+
+    def __repr__(self) -> str:
+        return f"JobHandle({redact(os.fspath(self._ref.url))!r}, {self._job_id!r})"
+
+    @checked
+    @asynccontextmanager
+    async def task(self, task: int, attempt: int | None = None) -> AsyncIterator[Task]:
+        """Run a task of the job: commit it on leaving, abort it on an exception.
+
+        The options and the committer must be those of the job. Hand the ``commit`` of the task to
+        ``Job.accept``, as JSON if need be.
+
+        Args:
+            task: the number of the task in the job.
+            attempt: the number of the task attempt; ``None`` for the lowest that is free, so that
+                a scheduler may make the same call again.
+
+        Raises ``CommitError``.
+        """
+        async with self._named().open() as made, run_task(made, task, attempt) as running:
+            yield running
+
+    @checked
+    async def commit(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: AnyMode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        on_progress: OnProgress | None = None,
+        on_visible: OnVisible | None = None,
+    ) -> JobReport:
+        """Commit the job, which was set up elsewhere, or resume its commit.
+
+        Args:
+            tasks: the commit messages of its tasks; without them every manifest is trusted.
+            mode: how to treat existing data of the destination, see ``Mode``.
+            overwrite: decoded paths of directories whose content is also replaced.
+            on_progress: called a few times a second, in a thread; without it a notebook shows
+                the progress in the cell.
+            on_visible: called once with the report so far, on the event loop, when readers see the
+                whole job and only its clean-up is left. It is not called with options that make
+                the caller wait, see ``Options.cleanup``, nor for a job that was committed before.
+
+        Raises:
+            CommitError: the commit failed; its subclasses describe the state.
+        """
+        chosen = Mode.of(mode)
+        async with self._named().open() as made:
+            with shown_in_cell(on_progress) as tell:
+                return await made.commit_job(
+                    tasks, mode=chosen, overwrite=overwrite, on_progress=tell, on_visible=on_visible
+                )
+
+    @checked
+    async def plan(self, *, mode: AnyMode = Mode.APPEND) -> JobReport:
+        """Return the report that ``commit`` would return.
+
+        Raises what ``commit`` would raise before it changes anything.
+        """
+        chosen = Mode.of(mode)
+        async with self._named().open() as made:
+            return await made.plan_job(mode=chosen)
+
+    @checked
+    async def abort(self, reason: str = "", *, force: bool = False) -> AbortReport:
+        """Delete the files of the job, unless its commit has begun.
+
+        Args:
+            reason: for the report.
+            force: abort even a job that may be alive; its program fails at its next step at the
+                latest.
+
+        Raises:
+            OwnedError: another process runs the job, or may run it; nothing was done.
+            CommitError: the files cannot be deleted.
+        """
+        async with self._named().open() as made:
+            return await made.abort_job(reason, careful=not force)
+
+    @checked
+    async def resume(
+        self, *, force: bool = False, adopt: bool = False, on_progress: OnProgress | None = None
+    ) -> JobReport:
+        """Finish the interrupted commit, as it was decided when it began.
+
+        Without an id it is the only unfinished commit there.
+
+        Args:
+            force: take the commit even from an owner that may be alive; that owner can change
+                nothing from then on.
+            adopt: also finish a commit of Hadoop's own committer, which has no record.
+            on_progress: called a few times a second, in a thread; without it a notebook shows
+                the progress in the cell.
+
+        Raises:
+            OwnedError: its owner may be alive; nothing was done.
+            NotFoundError: there is no unfinished commit.
+            OptionError: there are several unfinished commits, and none was named.
+            CommitError: the commit failed; its subclasses describe the state.
+        """
+        async with (await self._chosen(adopt=adopt)).open() as made:
+            await _seek(made)
+            with shown_in_cell(on_progress) as tell:
+                return await made.resume_job(force=force, adopt=adopt, on_progress=tell)
+
+    @checked
+    async def rollback(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo the interrupted commit: remove its files and restore the rest.
+
+        Takes and raises what ``resume`` does, and ``CommittedError`` for a job that is committed.
+        """
+        async with (await self._chosen()).open() as made:
+            await _seek(made)
+            with shown_in_cell(on_progress) as tell:
+                return await made.rollback_job(force=force, on_progress=tell)
+
+    async def status(self) -> JobStatus | None:
+        """Return how far the job is; ``None`` if it has left nothing there.
+
+        It is that of the last attempt if none was named. Raises ``CommitError``, ``StoreError``.
+        """
+        ref = self._named()
+        found = [job for job in await _statuses(ref) if job.job_id == ref.job_id]
+        if self._attempt is not None:
+            found = [job for job in found if job.attempt == self._attempt]
+        return max(found, key=lambda job: job.attempt, default=None)
+
+    def _named(self) -> JobRef:
+        """Return the job attempt. Raises ``OptionError`` if the job has no id."""
+        if self._job_id is None:
+            place = redact(os.fspath(self._ref.url))
+            raise OptionError(
+                f"expected the id of a job under {place}: job(url, job_id); job_statuses(url) "
+                "lists the jobs there"
+            )
+        return self._ref
+
+    async def _chosen(self, *, adopt: bool = False) -> JobRef:
+        """Return the named attempt, or that of the unfinished commit."""
+        wanted = self._job_id
+        if wanted is not None and self._attempt is not None:
+            return self._ref
+        found = await _statuses(self._ref)
+        begun = [job for job in found if (job.epoch or adopt) and wanted in (None, job.job_id)]
+        jobs = [job for job in begun if job.unfinished] or begun
+        if len(jobs) == 1:
+            return replace(self._ref, job_id=jobs[0].job_id, attempt=jobs[0].attempt)
+        if jobs:
+            dest = parse_url(os.fspath(self._ref.url))
+            typed = "; ".join(resume_hint(dest, job) for job in jobs[:20])
+            raise OptionError(f"{len(jobs)} unfinished commits under {dest}; name one: {typed}")
+        if wanted is not None:
+            return self._ref
+        text = "there is no unfinished commit"
+        raise NotFoundError("resume", os.fspath(self._ref.url), text)
+
+
 @checked
-@asynccontextmanager
-async def open_task(
+def job(
     url: Url,
-    job_id: str,
-    task: int,
-    attempt: int | None = None,
+    job_id: str | None = None,
     *,
-    job_attempt: int = 0,
+    attempt: int | None = None,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
     pending: Url | None = None,
-    host: Host | None = None,
-) -> AsyncIterator[Task]:
-    """Run a task of a job that was set up elsewhere.
+) -> JobHandle:
+    """Return a handle of a job that another program has set up.
 
-    ``attempt`` is the number of the task attempt; without it the lowest that is free, so that a
-    scheduler may make the same call again. The options and the committer must be those of the job.
-    On leaving, the task is committed; hand its ``commit`` to ``Job.accept``, as JSON if need be. An
-    exception aborts the task. Raises ``CommitError``.
-    """
-    ref = JobRef(url, job_id, job_attempt, options, storage_options, committer, pending, host)
-    async with ref.open() as made, run_task(made, task, attempt) as running:
-        yield running
-
-
-@checked
-async def commit_job(
-    url: Url,
-    job_id: str,
-    tasks: Sequence[TaskCommit] | None = None,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    mode: AnyMode = Mode.APPEND,
-    overwrite: Sequence[str] = (),
-    on_progress: OnProgress | None = None,
-    on_visible: OnVisible | None = None,
-) -> JobReport:
-    """Commit a job that was set up elsewhere, or resume its commit.
+        report = await job("/data/flights", job_id).commit()
 
     Args:
         url: the destination.
-        job_id: the job.
-        tasks: the commit messages of its tasks; without them every manifest is trusted.
-        attempt: the job attempt number.
+        job_id: the job; ``resume`` and ``rollback`` take the only unfinished commit without it.
+        attempt: the job attempt number; 0 by default, and for ``resume``, ``rollback`` and
+            ``status`` the one that is there.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and other options of the store, under fsspec's names.
         committer: the name of the committer, see ``open_job``.
-        mode: how to treat existing data of the destination, see ``Mode``.
-        overwrite: decoded paths of directories whose content is also replaced.
-        on_progress: called a few times a second, in a thread; without it a notebook shows
-            the progress in the cell.
-        on_visible: called once with the report so far, on the event loop, when readers see the
-            whole job and only its clean-up is left. It is not called with options that make the
-            caller wait, see ``Options.cleanup``, nor for a job that was committed before.
-
-    Raises:
-        CommitError: the commit failed; its subclasses describe the state.
+        pending: where staging committers keep pending sets, see ``open_job``.
     """
-    chosen = Mode.of(mode)
-    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
-        with shown_in_cell(on_progress) as tell:
-            return await opened.commit_job(
-                tasks,
-                mode=chosen,
-                overwrite=overwrite,
-                on_progress=tell,
-                on_visible=on_visible,
-            )
-
-
-@checked
-async def plan_job(
-    url: Url,
-    job_id: str,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    mode: AnyMode = Mode.APPEND,
-) -> JobReport:
-    """Return the report that ``commit_job`` would return.
-
-    Raises what ``commit_job`` would raise before it changes anything.
-    """
-    chosen = Mode.of(mode)
-    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
-        return await opened.plan_job(mode=chosen)
-
-
-@checked
-async def abort_job(
-    url: Url,
-    job_id: str,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    reason: str = "",
-    force: bool = False,
-) -> AbortReport:
-    """Delete the files of a job, unless its commit has begun.
-
-    Args:
-        url: the destination.
-        job_id: the job.
-        attempt: the job attempt number.
-        options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and other options of the store, under fsspec's names.
-        committer: the name of the committer, see ``open_job``.
-        reason: for the report.
-        force: abort even a job that may be alive; its program fails at its next step at the latest.
-
-    Raises:
-        OwnedError: another process runs the job, or may run it; nothing was done.
-        CommitError: the files cannot be deleted.
-    """
-    async with JobRef(url, job_id, attempt, options, storage_options, committer).open() as opened:
-        return await opened.abort_job(reason, careful=not force)
-
-
-@checked
-async def resume_job(
-    url: Url,
-    job_id: str | None = None,
-    *,
-    attempt: int | None = None,
-    force: bool = False,
-    adopt: bool = False,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    on_progress: OnProgress | None = None,
-) -> JobReport:
-    """Finish an interrupted job commit, as it was decided when it began.
-
-    Args:
-        url: the destination.
-        job_id: the job; defaults to the only one there whose commit is unfinished.
-        attempt: the job attempt number, if there are several.
-        force: take the commit even from an owner that may be alive; that owner can change nothing
-            from then on.
-        adopt: also finish a commit of Hadoop's own committer, which has no record.
-        options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and other options of the store, under fsspec's names.
-        on_progress: called a few times a second, in a thread; without it a notebook shows
-            the progress in the cell.
-
-    Raises:
-        OwnedError: its owner may be alive; nothing was done.
-        NotFoundError: there is no unfinished commit.
-        OptionError: there are several unfinished commits, and none was named.
-        CommitError: the commit failed; its subclasses describe the state.
-    """
-    chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
-    async with JobRef(url, *chosen, options, storage_options).open() as committer:
-        await _seek(committer)
-        with shown_in_cell(on_progress) as tell:
-            return await committer.resume_job(force=force, adopt=adopt, on_progress=tell)
-
-
-@checked
-async def rollback_job(
-    url: Url,
-    job_id: str | None = None,
-    *,
-    attempt: int | None = None,
-    force: bool = False,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    on_progress: OnProgress | None = None,
-) -> AbortReport:
-    """Undo an interrupted job commit: remove its files and restore the rest.
-
-    Takes and raises what ``resume_job`` does, and ``CommittedError`` for a job that is committed.
-    """
-    chosen = await _chosen(url, job_id, attempt, storage_options)
-    async with JobRef(url, *chosen, options, storage_options).open() as committer:
-        await _seek(committer)
-        with shown_in_cell(on_progress) as tell:
-            return await committer.rollback_job(force=force, on_progress=tell)
+    name = "any" if job_id is None else job_id
+    ref = JobRef(url, name, attempt or 0, options, storage_options, committer, pending)
+    return JobHandle(ref, job_id, attempt)
 
 
 @checked
@@ -496,74 +514,20 @@ async def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> l
 
     Raises ``CommitError``, ``StoreError``.
     """
-    async with JobRef(url, "any", storage_options=storage_options).open() as committer:
-        return await committer.job_statuses()
+    return await _statuses(JobRef(url, "any", storage_options=storage_options))
 
 
-async def _chosen(
-    url: Url,
-    job_id: str | None,
-    attempt: int | None,
-    storage_options: StorageOptions,
-    *,
-    adopt: bool = False,
-) -> tuple[str, int]:
-    """Return the given job id and attempt, or those of the unfinished commit."""
-    if job_id is not None and attempt is not None:
-        return job_id, attempt
-    found = await job_statuses(url, storage_options=storage_options)
-    begun = [job for job in found if (job.epoch or adopt) and job_id in (None, job.job_id)]
-    jobs = [job for job in begun if job.unfinished] or begun
-    if len(jobs) == 1:
-        return jobs[0].job_id, jobs[0].attempt
-    if jobs:
-        dest = parse_url(os.fspath(url))
-        typed = "; ".join(resume_hint(dest, job) for job in jobs[:20])
-        raise OptionError(f"{len(jobs)} unfinished commits under {dest}; name one: {typed}")
-    if job_id is not None:
-        return job_id, 0
-    raise NotFoundError("resume", os.fspath(url), "there is no unfinished commit")
+async def _statuses(ref: JobRef) -> list[JobStatus]:
+    """Return the status of each job under the destination of a job."""
+    other = JobRef(ref.url, "any", storage_options=ref.storage_options)
+    async with other.open() as made:
+        return await made.job_statuses()
 
 
 async def _seek(committer: Committer) -> None:
     """Find a job of uploads whose committer is not the store's default."""
     if isinstance(committer, UploadCommitter):
         await committer.seek()
-
-
-@checked
-@asynccontextmanager
-async def open_committer(
-    url: Url,
-    job_id: str,
-    *,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    pending: Url | None = None,
-    host: Host | None = None,
-) -> AsyncIterator[Committer]:
-    """Open the committer of an existing job; close the store on leaving.
-
-    Args:
-        url: the destination.
-        job_id: the job.
-        attempt: the job attempt number.
-        options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and other options of the store, under fsspec's names.
-        committer: the name of the committer, see ``open_job``.
-        pending: where pending sets are kept, see ``open_job``.
-        host: clock, ids and names; the real ones by default.
-
-    Raises:
-        OptionError: there is no committer with this name.
-        UnsupportedError: the scheme has no store, or the store lacks a required capability.
-        UrlError: ``url`` is invalid.
-    """
-    ref = JobRef(url, job_id, attempt, options, storage_options, committer, pending, host)
-    async with ref.open() as made:
-        yield made
 
 
 def _options(given: OptionsLike) -> Options:

@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from asynccommit import sync
-from asynccommit.api import OptionsLike, StorageOptions
+from asynccommit.api import OptionsLike, StorageOptions, open_kept_job
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import ExistsError, OptionError, PreflightError, UnsupportedError
@@ -79,14 +79,14 @@ class TaskPlace:
         A repeated call is another attempt, of which the message counts that the job accepts.
         Raises ``CommitError``, and what ``write`` raises.
         """
-        with sync.task(
+        job = sync.job(
             self.url,
             self.job_id,
-            number,
             options=self.options,
             storage_options=self.storage_options,
             committer=self.committer,
-        ) as task:
+        )
+        with job.task(number) as task:
             write(task)
         return task.commit
 
@@ -121,7 +121,7 @@ class JobArguments:
 
     def open(self, url: Url) -> AbstractContextManager[BlockingJob]:
         """Return the context of the job. Raises ``CommitError``."""
-        return sync.job(
+        return sync.open_job(
             url,
             job_id=self.job_id,
             mode=Mode.of(self.mode),
@@ -158,13 +158,15 @@ class JobArguments:
         Raises what ``open`` does.
         """
         assert self.job_id is not None
-        return sync.kept_job(
-            url,
-            self.job_id,
-            mode=Mode.of(self.mode),
-            options=self.options,
-            storage_options=self.storage_options,
-            committer=self.committer,
+        return sync.blocking_job(
+            open_kept_job(
+                url,
+                self.job_id,
+                mode=Mode.of(self.mode),
+                options=self.options,
+                storage_options=self.storage_options,
+                committer=self.committer,
+            )
         )
 
     def place(self, url: Url, job_id: str) -> TaskPlace:

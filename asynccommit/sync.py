@@ -12,7 +12,7 @@ refuses to work. Hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -20,13 +20,12 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from functools import wraps
-from inspect import signature
+from functools import partial, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from asynccommit import api
-from asynccommit.api import Job
+from asynccommit.api import Job, JobHandle, OptionsLike, StorageOptions
 from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layouts.layout import TaskCommit
@@ -34,10 +33,18 @@ from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
+from asynccommit.options.checked import Url
+from asynccommit.options.job import AnyMode, Mode
 from asynccommit.progress.cell import is_notebook, shown_in_cell
-from asynccommit.results import JobReport
+from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all
+from asynccommit.runtime.former import (
+    former_names,
+    function_of_tasks,
+    functions_of_jobs,
+    warn_of_former,
+)
 from asynccommit.runtime.loop_thread import Early, call, submit
 from asynccommit.runtime.tracebacks import short
 from asynccommit.stores import opening
@@ -48,17 +55,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BlockingFile",
     "BlockingJob",
+    "BlockingJobHandle",
     "BlockingStore",
     "BlockingTask",
-    "abort_job",
-    "commit_job",
     "job",
     "job_statuses",
+    "open_job",
     "open_store",
-    "plan_job",
-    "resume_job",
-    "rollback_job",
-    "task",
     "wait_for_cleanup",
 ]
 
@@ -71,7 +74,7 @@ EarlyOf = Callable[[T], Early[None]]
 class BlockingTask:
     """A task attempt with blocking methods.
 
-    See ``api.Task``.
+    See ``asynccommit.Task``.
     """
 
     def __init__(self, inner: Task) -> None:
@@ -148,7 +151,7 @@ class BlockingTask:
 
 
 class BlockingJob:
-    """A job with blocking methods. Made by ``job``."""
+    """A job with blocking methods. Made by ``open_job``."""
 
     def __init__(self, inner: Job) -> None:
         self._inner = inner
@@ -159,12 +162,13 @@ class BlockingJob:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a job cannot be pickled: pass its job_id to other processes, and use sync.task there"
+            "a job cannot be pickled: pass its job_id to other processes, and use "
+            "sync.job(url, job_id).task there"
         )
 
     @property
     def job_id(self) -> str:
-        """The id to give to ``task`` in other processes."""
+        """The id to give to ``sync.job`` in other processes."""
         return self._inner.job_id
 
     @property
@@ -188,7 +192,7 @@ class BlockingJob:
     def _check(self) -> None:
         if os.getpid() != self._pid:
             raise UnsupportedError(
-                "this job was opened before a fork: use sync.task(url, job_id, ...) in the child"
+                "this job was opened before a fork: use sync.job(url, job_id).task in the child"
             )
 
 
@@ -272,51 +276,11 @@ async def _leave(manager: AbstractAsyncContextManager[T], error: BaseException |
         await manager.__aexit__(type(error), error, error.__traceback__)
 
 
-def _opened(
-    open_: Callable[P, AbstractAsyncContextManager[T]],
-    kind: Callable[[T], B],
-    early_of: EarlyOf[T] | None = None,
-    name: str = "",
-) -> Callable[P, AbstractContextManager[B]]:
-    """Return the blocking form of a function that returns a context."""
-
-    @wraps(open_)
-    def run(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[B]:
-        cell = _CellProgress.of(open_, kwargs)
-        leaving = nullcontext if cell is None else cell.shown
-        given = kwargs if cell is None else {**kwargs, "on_progress": cell}
-        opening = cast(Callable[..., AbstractAsyncContextManager[T]], open_)
-        return _Block(_of_kind(_blocking(opening(*args, **given), early_of), kind), leaving)
-
-    return _ours(run, name or open_.__name__.removeprefix("open_"))
-
-
-def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return the function that waits for the result of ``ask``."""
-
-    asking = cast(Callable[..., Coroutine[Any, Any, T]], ask)
-
-    @wraps(ask)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            with _shown_in_cell(ask, kwargs) as given:
-                return submit(asking(*args, **given))
-        except Exception as error:
-            raise short(error) from error.__cause__
-
-    return _ours(run, ask.__name__)
-
-
 class _CellProgress:
     """Progress in the cell that commits a job, not the one that opened it."""
 
     def __init__(self) -> None:
         self._bars: OnProgress | None = None
-
-    @classmethod
-    def of(cls, function: Callable[..., object], given: Mapping[str, object]) -> Self | None:
-        """Return a call's progress; ``None`` without need or notebook."""
-        return cls() if _is_shown_in_cell(function, given) else None
 
     def __call__(self, progress: Progress) -> None:
         """Show progress, if the job is being committed."""
@@ -330,52 +294,227 @@ class _CellProgress:
             yield
 
 
-@contextmanager
-def _shown_in_cell(
-    function: Callable[..., object], given: Mapping[str, object]
-) -> Iterator[Mapping[str, object]]:
-    """Yield the arguments of a call; in a notebook, with progress."""
-    if not _is_shown_in_cell(function, given):
-        yield given
-        return
-    with shown_in_cell(None) as bars:
-        yield {**given, "on_progress": bars}
-
-
-def _is_shown_in_cell(function: Callable[..., object], given: Mapping[str, object]) -> bool:
-    if given.get("on_progress") is not None:
-        return False
-    return "on_progress" in signature(function).parameters and is_notebook()
-
-
 def _until_visible(job: Job) -> Early[None]:
     """Return what tells that readers see the whole job."""
     early: Early[None] = Early()
-    job.on_visible = lambda: early.give(None, str(job.committer.layout.dest))
+    job.on_visible = lambda: early.give(None, job.dest)
     return early
 
 
-def _commits(ask: Callable[P, Coroutine[Any, Any, JobReport]]) -> Callable[P, JobReport]:
-    """Return the function that waits until readers see the whole job."""
+class BlockingJobHandle:
+    """A job at a destination, for any process that knows its id.
 
-    @wraps(ask)
-    def run(*args: P.args, **kwargs: P.kwargs) -> JobReport:
+    Made by ``job``. See ``asynccommit.JobHandle`` for the arguments of the methods and their
+    errors. ``commit``, ``resume`` and ``rollback`` show their progress in the cell of a notebook.
+    """
+
+    def __init__(
+        self, inner: JobHandle, block: Callable[[], AbstractContextManager[BlockingJob]]
+    ) -> None:
+        self._inner = inner
+        self._block = block
+        self._entered: AbstractContextManager[BlockingJob] | None = None
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._inner!r}"
+
+    def __enter__(self) -> BlockingJob:
+        warn_of_former("asynccommit.sync.job as a block", "asynccommit.sync.open_job")
+        self._entered = self._block()
+        return self._entered.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self._entered is not None
+        return self._entered.__exit__(kind, error, traceback)
+
+    def task(self, task: int, attempt: int | None = None) -> AbstractContextManager[BlockingTask]:
+        """Run a task of the job: commit it on leaving, abort it on an exception."""
+        return _Block(_of_kind(_blocking(self._inner.task(task, attempt)), BlockingTask))
+
+    def commit(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: AnyMode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        on_progress: OnProgress | None = None,
+        on_visible: OnVisible | None = None,
+    ) -> JobReport:
+        """Commit the job, which was set up elsewhere, or resume its commit.
+
+        Returns when readers see the whole job.
+        """
         early: Early[JobReport] = Early()
-        told = cast(OnVisible | None, kwargs.get("on_visible"))
 
         def tell(report: JobReport) -> None:
             early.give(report, report.dest)
-            if told is not None:
-                told(report)
+            if on_visible is not None:
+                on_visible(report)
 
-        ask_and_tell = cast(Callable[..., Coroutine[Any, Any, JobReport]], ask)
+        with shown_in_cell(on_progress) as shown:
+            work = self._inner.commit(
+                tasks, mode=mode, overwrite=overwrite, on_progress=shown, on_visible=tell
+            )
+            try:
+                return submit(work, early)
+            except Exception as error:
+                raise short(error) from error.__cause__
+
+    def plan(self, *, mode: AnyMode = Mode.APPEND) -> JobReport:
+        """Return the report that ``commit`` would return."""
         try:
-            with _shown_in_cell(ask, kwargs) as given:
-                return submit(ask_and_tell(*args, **{**given, "on_visible": tell}), early)
+            return submit(self._inner.plan(mode=mode))
         except Exception as error:
             raise short(error) from error.__cause__
 
-    return _ours(run, ask.__name__)
+    def abort(self, reason: str = "", *, force: bool = False) -> AbortReport:
+        """Delete the files of the job, unless its commit has begun."""
+        try:
+            return submit(self._inner.abort(reason, force=force))
+        except Exception as error:
+            raise short(error) from error.__cause__
+
+    def resume(
+        self, *, force: bool = False, adopt: bool = False, on_progress: OnProgress | None = None
+    ) -> JobReport:
+        """Finish the interrupted commit, as it was decided when it began."""
+        with shown_in_cell(on_progress) as shown:
+            try:
+                return submit(self._inner.resume(force=force, adopt=adopt, on_progress=shown))
+            except Exception as error:
+                raise short(error) from error.__cause__
+
+    def rollback(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo the interrupted commit: remove its files and restore the rest."""
+        with shown_in_cell(on_progress) as shown:
+            try:
+                return submit(self._inner.rollback(force=force, on_progress=shown))
+            except Exception as error:
+                raise short(error) from error.__cause__
+
+    def status(self) -> JobStatus | None:
+        """Return how far the job is; ``None`` if it has left nothing there."""
+        try:
+            return submit(self._inner.status())
+        except Exception as error:
+            raise short(error) from error.__cause__
+
+
+def open_job(
+    url: Url,
+    *,
+    job_id: str | None = None,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    mode: AnyMode | None = None,
+    committer: str | None = None,
+    pending: Url | None = None,
+    on_progress: OnProgress | None = None,
+) -> AbstractContextManager[BlockingJob]:
+    """Set up a job; commit it on leaving, abort it on an exception.
+
+    See ``asynccommit.open_job``. Leaving returns when readers see the whole job.
+    """
+    cell = _CellProgress() if on_progress is None and is_notebook() else None
+    opening = api.open_job(
+        url,
+        job_id=job_id,
+        attempt=attempt,
+        options=options,
+        storage_options=storage_options,
+        mode=mode,
+        committer=committer,
+        pending=pending,
+        on_progress=cell or on_progress,
+    )
+    return blocking_job(opening, nullcontext if cell is None else cell.shown)
+
+
+def blocking_job(
+    opening: AbstractAsyncContextManager[Job],
+    leaving: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> AbstractContextManager[BlockingJob]:
+    """Return the blocking form of a job's context.
+
+    Args:
+        opening: the context.
+        leaving: a context for leaving it without an error.
+    """
+    return _Block(_of_kind(_blocking(opening, _until_visible), BlockingJob), leaving)
+
+
+def _or_block(handle: Callable[P, BlockingJobHandle]) -> Callable[P, BlockingJobHandle]:
+    """Return ``job``, which with keywords that it had is ``open_job``."""
+
+    @wraps(handle)
+    def run(*args: P.args, **kwargs: P.kwargs) -> BlockingJobHandle:
+        if not {"mode", "on_progress"} & kwargs.keys():
+            return handle(*args, **kwargs)
+        warn_of_former("asynccommit.sync.job as a block", "asynccommit.sync.open_job")
+        return cast(Callable[..., BlockingJobHandle], open_job)(*args, **kwargs)
+
+    return run
+
+
+@_or_block
+def job(
+    url: Url,
+    job_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    committer: str | None = None,
+    pending: Url | None = None,
+) -> BlockingJobHandle:
+    """Return a handle of a job. See ``asynccommit.job``."""
+    place: Mapping[str, Any] = {
+        "options": options,
+        "storage_options": storage_options,
+        "committer": committer,
+        "pending": pending,
+    }
+    return BlockingJobHandle(
+        api.job(url, job_id, attempt=attempt, **place),
+        partial(open_job, url, job_id=job_id, attempt=attempt or 0, **place),
+    )
+
+
+def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
+    """Return how far each job is. See ``asynccommit.job_statuses``."""
+    try:
+        return submit(api.job_statuses(url, storage_options=storage_options))
+    except Exception as error:
+        raise short(error) from error.__cause__
+
+
+def open_store(
+    url: Url,
+    *,
+    storage_options: StorageOptions = None,
+    rate: float | None = None,
+    attempts: int | None = None,
+    max_concurrency: int | None = None,
+    retry_seconds: float = 600.0,
+) -> AbstractContextManager[BlockingStore]:
+    """Open the store of a URL. See ``asynccommit.open_store``."""
+    store = opening.open_store(
+        url,
+        storage_options=storage_options,
+        rate=rate,
+        attempts=attempts,
+        max_concurrency=max_concurrency,
+        retry_seconds=retry_seconds,
+    )
+    return _Block(_of_kind(_blocking(store), BlockingStore))
 
 
 def wait_for_cleanup(timeout: float | None = None) -> None:
@@ -389,21 +528,11 @@ def wait_for_cleanup(timeout: float | None = None) -> None:
     wait_for_all(timeout)
 
 
-def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
-    """Name a function by its place in this module, for pickling."""
-    run.__module__, run.__name__, run.__qualname__ = __name__, name, name
-    code: Any = getattr(run, "__code__")  # noqa: B009
-    run.__code__ = code.replace(co_name=name, co_qualname=name)
-    return run
-
-
-job = _opened(api.open_job, BlockingJob, _until_visible)
-kept_job = _opened(api.open_kept_job, BlockingJob, _until_visible)
-task = _opened(api.open_task, BlockingTask)
-commit_job = _commits(api.commit_job)
-plan_job = _blocks(api.plan_job)
-abort_job = _blocks(api.abort_job)
-resume_job = _blocks(api.resume_job)
-rollback_job = _blocks(api.rollback_job)
-job_statuses = _blocks(api.job_statuses)
-open_store = _opened(opening.open_store, BlockingStore, name="open_store")
+if not TYPE_CHECKING:
+    __getattr__ = former_names(
+        __name__,
+        {
+            **functions_of_jobs(__name__, lambda: job),
+            "task": function_of_tasks(__name__, "task", lambda: job),
+        },
+    )

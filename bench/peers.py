@@ -47,7 +47,7 @@ def ours(reports: list[JobReport]) -> Contender:
         tasks = trees.messages(dest, shape)
 
         def run() -> None:
-            report = sync.commit_job(dest, trees.JOB_ID, tasks)
+            report = sync.job(dest, trees.JOB_ID).commit(tasks)
             assert report.files == shape.total
             reports.append(report)
 
@@ -61,7 +61,7 @@ def ours_trusting() -> Contender:
 
     def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
         def run() -> None:
-            report = sync.commit_job(dest, trees.JOB_ID)
+            report = sync.job(dest, trees.JOB_ID).commit()
             assert report.files == shape.total
 
         return run
@@ -74,7 +74,7 @@ def ours_v1() -> Contender:
 
     def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
         def run() -> None:
-            report = sync.commit_job(dest, trees.CLASSIC_ID, committer="file_v1")
+            report = sync.job(dest, trees.CLASSIC_ID, committer="file_v1").commit()
             assert report.files == shape.total
 
         return run

@@ -18,16 +18,11 @@ from asynccommit import (
     Progress,
     State,
     UnfinishedError,
-    abort_job,
-    commit_job,
+    api,
     job_statuses,
-    open_committer,
     open_job,
-    open_task,
-    plan_job,
-    resume_job,
-    rollback_job,
 )
+from asynccommit.api import JobRef
 from asynccommit.errors import NotFoundError
 from tests.cli.support import TASKS, cut, cut_short, let_live, prepare
 from tests.support.jobs import JOB, left, visible, write
@@ -52,7 +47,7 @@ async def test_leaving_commits(tmp_path: Path) -> None:
 async def test_tasks_elsewhere(tmp_path: Path) -> None:
     """A task opened by the job's id hands its message to the job, and has none before its end."""
     async with open_job(tmp_path / "out") as job:
-        async with open_task(tmp_path / "out", job.job_id, 3) as task:
+        async with api.job(tmp_path / "out", job.job_id).task(3) as task:
             with pytest.raises(OptionError, match="is running: it has no commit message"):
                 _ = task.commit
             await task.put("part-3", b"3")
@@ -67,13 +62,13 @@ async def test_same_call_is_another_attempt(tmp_path: Path) -> None:
     async with open_job(dest) as job:
         ids = []
         for text in (b"lost", b"kept"):
-            async with open_task(dest, job.job_id, 3) as task:
+            async with api.job(dest, job.job_id).task(3) as task:
                 await task.put("part-3", text)
             ids.append(task.attempt_id.rpartition("_")[2])
             assert task.commit is not None
             job.accept(task.commit)
         with pytest.raises(CommitError):
-            async with open_task(dest, job.job_id, 3, 0):
+            async with api.job(dest, job.job_id).task(3, 0):
                 pass
         async with job.task(3) as task:
             ids.append(task.attempt_id.rpartition("_")[2])
@@ -86,24 +81,24 @@ async def test_same_call_is_another_attempt(tmp_path: Path) -> None:
 async def test_job_of_elsewhere_is_planned_and_committed(tmp_path: Path) -> None:
     """``plan_job`` changes nothing and says so; ``commit_job`` does what was planned."""
     dest = tmp_path / "out"
-    async with open_committer(dest, "j") as opened:
+    async with JobRef(dest, "j").open() as opened:
         await opened.setup_job()
-    async with open_task(dest, "j", 0) as task:
+    async with api.job(dest, "j").task(0) as task:
         await task.put("part-0", b"0")
     assert task.commit is not None
 
-    planned = await plan_job(dest, "j")
+    planned = await api.job(dest, "j").plan()
     assert (planned.files, planned.dry_run, visible(dest)) == (1, True, {})
-    report = await commit_job(dest, "j", [task.commit])
+    report = await api.job(dest, "j").commit([task.commit])
     assert (report.files, report.dry_run, visible(dest)) == (1, False, {"part-0": "0"})
 
 
 async def test_job_of_elsewhere_is_aborted(tmp_path: Path) -> None:
     """``abort_job`` leaves nothing of a job whose commit has not begun."""
     dest = tmp_path / "out"
-    async with open_committer(dest, "j") as opened:
+    async with JobRef(dest, "j").open() as opened:
         await opened.setup_job()
-    report = await abort_job(dest, "j", reason="no input")
+    report = await api.job(dest, "j").abort(reason="no input")
 
     assert report.outcome == "job directory deleted"
     assert left(dest) == []
@@ -223,13 +218,13 @@ def test_resume_job(tmp_path: Path) -> None:
     prepare(tmp_path, job_id="other")
     cut_short(tmp_path)
 
-    report = asyncio.run(resume_job(tmp_path))
+    report = asyncio.run(api.job(tmp_path).resume())
 
     assert (report.job_id, report.resumed, report.files) == (JOB, True, 3)
     assert visible(tmp_path) == WHOLE
-    assert asyncio.run(resume_job(tmp_path, JOB)).already
+    assert asyncio.run(api.job(tmp_path, JOB).resume()).already
     with pytest.raises(NotFoundError, match="no unfinished commit"):
-        asyncio.run(resume_job(tmp_path))
+        asyncio.run(api.job(tmp_path).resume())
 
 
 def test_rollback_job(tmp_path: Path) -> None:
@@ -237,11 +232,11 @@ def test_rollback_job(tmp_path: Path) -> None:
     write(tmp_path, {"day=2/old": "old"})
     cut_short(tmp_path)
 
-    report = asyncio.run(rollback_job(tmp_path))
+    report = asyncio.run(api.job(tmp_path).rollback())
 
     assert (report.rolled_back, report.files) == (True, 1)
     assert visible(tmp_path) == {"day=2/old": "old"}
-    assert not asyncio.run(rollback_job(tmp_path, JOB)).rolled_back
+    assert not asyncio.run(api.job(tmp_path, JOB).rollback()).rolled_back
 
 
 def test_job_statuses(tmp_path: Path) -> None:
@@ -265,11 +260,11 @@ def test_a_living_owner(tmp_path: Path) -> None:
     before = left(tmp_path)
 
     with pytest.raises(OwnedError, match="takeover"):
-        asyncio.run(resume_job(tmp_path))
+        asyncio.run(api.job(tmp_path).resume())
     with pytest.raises(OwnedError):
-        asyncio.run(rollback_job(tmp_path))
+        asyncio.run(api.job(tmp_path).rollback())
     assert left(tmp_path) == before
-    assert asyncio.run(resume_job(tmp_path, force=True)).resumed
+    assert asyncio.run(api.job(tmp_path).resume(force=True)).resumed
     assert visible(tmp_path) == WHOLE
 
 
@@ -281,9 +276,9 @@ def test_several_that_were_cut_short(tmp_path: Path) -> None:
         cut(tmp_path, f"{job_id}/part", job_id=job_id)
 
     with pytest.raises(OptionError, match=r"--job-id a; asynccommit resume .* --job-id b"):
-        asyncio.run(resume_job(tmp_path))
-    assert asyncio.run(resume_job(tmp_path, "b")).files == 1
-    assert asyncio.run(resume_job(tmp_path)).job_id == "a"
+        asyncio.run(api.job(tmp_path).resume())
+    assert asyncio.run(api.job(tmp_path, "b").resume()).files == 1
+    assert asyncio.run(api.job(tmp_path).resume()).job_id == "a"
 
 
 def test_adopting(tmp_path: Path) -> None:
@@ -293,8 +288,8 @@ def test_adopting(tmp_path: Path) -> None:
     next(attempt.glob("tasks/*/day=2/part-0")).rename(tmp_path / "day=2/part-0")
 
     with pytest.raises(NotFoundError):
-        asyncio.run(resume_job(tmp_path))
-    assert asyncio.run(resume_job(tmp_path, adopt=True)).files == 3
+        asyncio.run(api.job(tmp_path).resume())
+    assert asyncio.run(api.job(tmp_path).resume(adopt=True)).files == 3
     assert visible(tmp_path) == WHOLE
 
 

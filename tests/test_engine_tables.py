@@ -179,7 +179,7 @@ def test_any_store_takes_a_table(place: Any, engine: str, by: Any) -> None:
 def test_a_task_that_ran_twice_is_committed_once(place: Any) -> None:
     """As after a worker's death: the attempt whose message was accepted is there, on any store."""
     url, storage = place
-    with sync.job(url, storage_options=storage) as job:
+    with sync.open_job(url, storage_options=storage) as job:
         at = TaskPlace(url, job.job_id, storage_options=storage)
         written = ArrowFiles(("k",))
         tables = [pa.table({"k": [key], "v": [1]}) for key in ("first", "second")]

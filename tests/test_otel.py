@@ -66,7 +66,7 @@ def recorded() -> Iterator[Recorded]:
 
 def write(table: Path, files: int = 3) -> None:
     """Commit a job of one task."""
-    with sync.job(table) as job, job.task(0) as task:
+    with sync.open_job(table) as job, job.task(0) as task:
         for number in range(files):
             task.put(f"part-{number}", b"12345")
 
@@ -126,7 +126,7 @@ async def test_two_jobs_at_once_are_two_traces(recorded: Recorded, tmp_path: Pat
 
 def test_failed_job_is_a_span_with_an_error(recorded: Recorded, tmp_path: Path) -> None:
     """A refused commit has status ERROR, and its text but no traceback."""
-    with pytest.raises(asynccommit.PreflightError), sync.job(tmp_path / "table") as job:
+    with pytest.raises(asynccommit.PreflightError), sync.open_job(tmp_path / "table") as job:
         for number in range(2):
             with job.task(number) as task:
                 task.put("part-0", b"twice")

@@ -30,7 +30,7 @@ def registry() -> Iterator[CollectorRegistry]:
 
 def write(table: Path, files: int = 3) -> None:
     """Commit a job of one task."""
-    with sync.job(table) as job, job.task(0) as task:
+    with sync.open_job(table) as job, job.task(0) as task:
         for number in range(files):
             task.put(f"part-{number}", b"12345")
 
@@ -60,7 +60,7 @@ def test_requests_of_a_running_job_are_counted(registry: CollectorRegistry, tmp_
 
     write(tmp_path / "unseen", 1)
     each = total()
-    watched = sync.job(tmp_path / "seen", on_progress=lambda _: seen.append(total()))
+    watched = sync.open_job(tmp_path / "seen", on_progress=lambda _: seen.append(total()))
     with watched as job, job.task(0) as task:
         task.put("part-0", b"12345")
 
@@ -72,7 +72,7 @@ def test_requests_of_a_running_job_are_counted(registry: CollectorRegistry, tmp_
 
 def test_failure_is_counted_by_outcome(registry: CollectorRegistry, tmp_path: Path) -> None:
     """A commit that fails is counted as failed, and no files with it."""
-    with pytest.raises(asynccommit.PreflightError), sync.job(tmp_path / "table") as job:
+    with pytest.raises(asynccommit.PreflightError), sync.open_job(tmp_path / "table") as job:
         for number in range(2):
             with job.task(number) as task:
                 task.put("part-0", b"twice")

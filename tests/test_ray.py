@@ -342,7 +342,7 @@ class _WritingActor:
         rows, message = pa.table({"id": batch["id"]}), ""
         if self.job_id:
             number = int(batch["id"][0]) // ROWS
-            with sync.task(self.dest, self.job_id, number) as task:
+            with sync.job(self.dest, self.job_id).task(number) as task:
                 parquet.write_table(rows, task.path(f"part-{task.attempt_id}.parquet"))
             assert task.commit is not None
             message = json.dumps(task.commit.to_json())
@@ -373,7 +373,7 @@ def test_an_actor_that_writes_doubles_rows_unless_it_is_a_task(
     own, ours = tmp_path / "own", tmp_path / "ours"
     own.mkdir()
     _written_by_an_actor(own, tmp_path / "own-flag", "")
-    with sync.job(ours) as job:
+    with sync.open_job(ours) as job:
         for message in _written_by_an_actor(ours, tmp_path / "ours-flag", job.job_id):
             job.accept(TaskCommit.from_json(json.loads(message)))
 

@@ -138,7 +138,7 @@ def test_rows_of_an_aborted_job_are_written_again(tmp_path: Path, cluster: Any) 
     _failed(tmp_path / "out", tmp_path)
     (status,) = sync.job_statuses(tmp_path / "out")
     assert status.alive is False
-    sync.abort_job(tmp_path / "out", status.job_id)
+    sync.job(tmp_path / "out", status.job_id).abort()
 
     _, seen = _write(tmp_path / "out", tmp_path)
 

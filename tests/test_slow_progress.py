@@ -40,7 +40,9 @@ def test_a_blocking_call_keeps_its_lease(place: Place, blockbuster: BlockBuster)
     blockbuster.deactivate()  # otherwise it, not the lease, would end the callback
     url, storage = place
     slow = Slow()
-    opened = sync.job(url, storage_options=storage, options=Options(lease=LEASE), on_progress=slow)
+    opened = sync.open_job(
+        url, storage_options=storage, options=Options(lease=LEASE), on_progress=slow
+    )
     with opened as job, job.task(0) as task:
         task.put("part-0", b"x")
 

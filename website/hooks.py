@@ -16,13 +16,18 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 GROUPS = {
-    "Run a job": ("open_job", "Job", "open_task", "Task", "TaskCommit", "Mode"),
-    "Commit a job that was set up elsewhere": ("commit_job", "plan_job", "abort_job"),
-    "After a crash": ("job_statuses", "resume_job", "rollback_job", "JobStatus", "State"),
+    "Run a job": ("open_job", "Job", "Task", "TaskCommit", "Mode"),
+    "A job from anywhere, also after a crash": (
+        "job",
+        "JobHandle",
+        "job_statuses",
+        "JobStatus",
+        "State",
+    ),
     "Reports and progress": ("JobReport", "AbortReport", "Progress"),
     "Open a store": ("open_store",),
     "Options": ("Options", "UploadOptions", "OnFailure", "OnUnfinished", "OptionWarning"),
-    "For authors of engines": ("open_committer", "CommitterWarning"),
+    "For authors of engines": ("CommitterWarning",),
     "Errors of arguments": ("AsyncCommitError", "OptionError", "UrlError", "UnsupportedError"),
     "Errors of jobs": (
         "CommitError",

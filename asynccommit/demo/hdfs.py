@@ -168,7 +168,7 @@ class _HdfsScenario(Scenario):
         self.say("finishing its job, without a JVM")
         begin = time.perf_counter()
         with printed_to(self.ground.log):
-            report = sync.resume_job(url, force=True)
+            report = sync.job(url).resume(force=True)
         seconds = time.perf_counter() - begin
         return Killed(url, visible, seconds, report, self.read(url) == content)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from asynccommit.api import OptionsLike, StorageOptions, open_committer
+from asynccommit.api import JobRef, OptionsLike, StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.jobs import (
@@ -95,7 +95,7 @@ async def open_layout(
     if committer is None and isinstance(layout, UploadLayout | FileLayout):
         committer = committer_of(layout)
     staging = layout.tmp if isinstance(layout, StagingLayout) else None
-    opened = open_committer(
+    ref = JobRef(
         str(layout.dest),
         layout.job_id,
         attempt=layout.attempt,
@@ -104,7 +104,7 @@ async def open_layout(
         committer=committer,
         pending=None if staging is None else str(staging),
     )
-    async with opened as made:
+    async with ref.open() as made:
         if isinstance(layout, UploadLayout):
             if isinstance(made, UploadCommitter):
                 made.layout = layout

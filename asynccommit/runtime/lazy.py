@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import ismodule
 
+from asynccommit.runtime.former import Former, former_names
+
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
+    package: str,
+    modules: Mapping[str, Sequence[str]],
+    former: Mapping[str, Former] | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for lazily imported names.
 
@@ -19,12 +23,15 @@ def lazy_names(
     Args:
         package: its dotted name.
         modules: module, relative to the package -> names that it has.
+        former: former names, which warn; see ``former_names``.
     """
     places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
 
+    get_former = former_names(package, former or {}, stacklevel=4)
+
     def get(name: str) -> object:
         if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return get_former(name)
         found: object = getattr(import_module(places[name]), name)
         setattr(sys.modules[package], name, found)
         return found

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.log_fields import log_fields
 from asynccommit.commit.meter import OnProgress
@@ -274,14 +274,14 @@ def _key(request: Mapping[str, Any]) -> str:
 
 
 def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Committer]:
-    return open_committer(
+    return JobRef(
         str(decode_uri(request["dest"])),
         request["jobId"],
         attempt=request["attempt"],
         options=options_for(request),
         storage_options=storage_of(request),
         host=host_for(request),
-    )
+    ).open()
 
 
 def options_of(conf: Mapping[str, str]) -> Options:

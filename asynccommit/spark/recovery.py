@@ -24,6 +24,7 @@ from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.spark import bridge, sessions
 from asynccommit.spark.hadoop_store.opening import jvm_user, prepare
 from asynccommit.stores.urls import parse_url
+from asynccommit.sync import BlockingJobHandle
 
 
 @checked
@@ -68,16 +69,9 @@ def resume(
     """
     place = TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
-        return sync.resume_job(
-            place.url,
-            job_id,
-            attempt=attempt,
-            force=force,
-            adopt=adopt,
-            options=place.options,
-            storage_options=place.storage,
-            on_progress=on_progress or bridge.on_progress or shown,
-        )
+        job = place.job(job_id, attempt)
+        tell = on_progress or bridge.on_progress or shown
+        return job.resume(force=force, adopt=adopt, on_progress=tell)
 
 
 @checked
@@ -119,15 +113,8 @@ def rollback(
     """
     place = TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
-        return sync.rollback_job(
-            place.url,
-            job_id,
-            attempt=attempt,
-            force=force,
-            options=place.options,
-            storage_options=place.storage,
-            on_progress=on_progress or bridge.on_progress or shown,
-        )
+        job = place.job(job_id, attempt)
+        return job.rollback(force=force, on_progress=on_progress or bridge.on_progress or shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +144,16 @@ class TableAccess:
     def options(self) -> Options:
         """The commit options of the session."""
         return bridge.options_of(self.conf)
+
+    def job(self, job_id: str | None, attempt: int | None) -> BlockingJobHandle:
+        """Return a job of the table. See ``sync.job``."""
+        return sync.job(
+            self.url,
+            job_id,
+            attempt=attempt,
+            options=self.options,
+            storage_options=self.storage,
+        )
 
 
 def active_session() -> Any:

@@ -53,9 +53,9 @@ def undo(request: Mapping[str, Any]) -> str:
         )
     try:
         rolling = request["what"] == "rollback"
-        undone = submit(_rolled_back(**job)) if rolling else sync.abort_job(**job, force=True)
+        undone = submit(_rolled_back(**job)) if rolling else sync.job(**job).abort(force=True)
     except CommittedError:
-        sync.resume_job(**job)
+        sync.job(**job).resume()
         return "it was committed, and its clean-up is finished"
     if undone.rolled_back:
         left = f", except for these paths: {', '.join(undone.left[:20])}" if undone.left else ""

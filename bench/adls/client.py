@@ -96,7 +96,7 @@ class Client:
         options = account.storage_options(host)
         gc.collect()
         cpu, begin = time.process_time(), time.perf_counter()
-        sync.commit_job(f"{account.URL}{account.DEST}", trees.JOB_ID, storage_options=options)
+        sync.job(f"{account.URL}{account.DEST}", trees.JOB_ID, storage_options=options).commit()
         returned = time.perf_counter() - begin
         sync.wait_for_cleanup()
         whole = time.perf_counter() - begin

@@ -64,9 +64,9 @@ class Client:
             moving = _by_hand(self._peer)
         else:
             told = account.storage_options(host, **options)
-            report = sync.commit_job(
+            report = sync.job(
                 f"{account.URL}{account.DEST}", trees.JOB_ID, storage_options=told
-            )
+            ).commit()
             sync.wait_for_cleanup()
             moving = report.stages["job_stage_rename_files"]
         return {

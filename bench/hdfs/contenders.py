@@ -69,8 +69,8 @@ def _ours(account: Account, storage: Mapping[str, str]) -> Callable[[], object]:
     tasks = account.manifests()
 
     def run() -> None:
-        report = sync.commit_job(
-            f"{account.url}{DEST}", trees.JOB_ID, tasks, storage_options=storage
+        report = sync.job(f"{account.url}{DEST}", trees.JOB_ID, storage_options=storage).commit(
+            tasks
         )
         assert report.files == account.shape.total
 

@@ -101,7 +101,7 @@ def test_patterns_leave_directories_of_jobs_alone(command: Command, tmp_path: Pa
 def test_a_running_job_is_left_alone(command: Command, tmp_path: Path) -> None:
     """Nothing of its table is deleted; what lies elsewhere and what it has ended with may be."""
     table = tmp_path / "t"
-    with sync.job(table, job_id="nightly") as job, job.task(0) as task:
+    with sync.open_job(table, job_id="nightly") as job, job.task(0) as task:
         Path(task.path("part-0.csv")).write_text("1")
         (tmp_path / "other.csv").write_text("2")
         for path in (table, table / "_temporary", f"{table}/_temporary/*"):

@@ -28,10 +28,10 @@ def test_commits_and_aborts(command: Command, tmp_path: Path) -> None:
     here, there = tmp_path / "command", tmp_path / "python"
 
     for words, report in (
-        (("commit", here / "dry", "--dry-run"), sync.plan_job(there / "dry", JOB)),
-        (("resume", here / "cut"), sync.resume_job(there / "cut", JOB)),
-        (("resume", here / "cut", "--job-id", JOB), sync.resume_job(there / "cut", JOB)),
-        (("abort", here / "gone", "--force"), sync.abort_job(there / "gone", JOB, force=True)),
+        (("commit", here / "dry", "--dry-run"), sync.job(there / "dry", JOB).plan()),
+        (("resume", here / "cut"), sync.job(there / "cut", JOB).resume()),
+        (("resume", here / "cut", "--job-id", JOB), sync.job(there / "cut", JOB).resume()),
+        (("abort", here / "gone", "--force"), sync.job(there / "gone", JOB).abort(force=True)),
     ):
         assert command(*words) == 0, command.err
         assert _timeless(command.out) == _timeless(str(report)).replace("python", "command")

@@ -17,7 +17,7 @@ REPORTS = "mapreduce.manifest.committer.summary.report.directory"
 
 def write(table: Path, **options: str) -> str:
     """Commit a job of three files; return its id."""
-    with sync.job(table, options=options) as job, job.task(0) as task:
+    with sync.open_job(table, options=options) as job, job.task(0) as task:
         for number in range(3):
             task.put(f"day={number}/part-{number}", b"x" * 100)
     return job.job_id
@@ -65,7 +65,7 @@ def test_saved_report_is_preferred_to_the_marker(command: Command, tmp_path: Pat
 def test_failed_job_is_found_by_its_id(command: Command, tmp_path: Path) -> None:
     """The report of a failed commit names its error."""
     reports = tmp_path / "reports"
-    job = sync.job(tmp_path / "t", options={REPORTS: str(reports)}, job_id="twice")
+    job = sync.open_job(tmp_path / "t", options={REPORTS: str(reports)}, job_id="twice")
     with pytest.raises(CommitError), job as running:
         for number in range(2):
             with running.task(number) as task:

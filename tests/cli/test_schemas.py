@@ -24,7 +24,7 @@ jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not install
 
 def done(table: Path) -> None:
     """Commit a job."""
-    with sync.job(table) as job, job.task(0) as task:
+    with sync.open_job(table) as job, job.task(0) as task:
         task.put("day=1/part-0", b"x")
 
 

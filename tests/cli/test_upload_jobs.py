@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit import open_task, sync
-from asynccommit.api import open_committer
+from asynccommit import api, sync
+from asynccommit.api import JobRef
 from asynccommit.cli import main
 from asynccommit.commit.job.success import COMMIT
 from asynccommit.commit.layouts.layout import Layout
@@ -54,11 +54,11 @@ class Bench:
             "storage_options": options(self.server),
             "committer": committer,
         }
-        async with open_committer(self.url, job_id, **given) as job:
+        async with JobRef(self.url, job_id, **given).open() as job:
             await job.setup_job()
             layout = job.layout
         for number, names in enumerate((FILES[:2], FILES[2:])):
-            async with open_task(self.url, job_id, number, **given) as task:
+            async with api.job(self.url, job_id, **given).task(number) as task:
                 for name in names:
                     await task.put(name, b"12345")
         return layout
@@ -72,13 +72,13 @@ class Bench:
         server.do(lambda it: it.weather.add(fault))
 
         async def commit() -> None:
-            opened = open_committer(
+            opened = JobRef(
                 self.url,
                 JOB,
                 options={**self.conf, S3A + "threads": "1", **conf},
                 storage_options=options(server.endpoint),
                 committer=committer,
-            )
+            ).open()
             async with opened as job:
                 with pytest.raises(CommitError, match="AccessDenied") as caught:
                     await job.commit_job()
@@ -219,11 +219,11 @@ def test_functions_find_the_job_too(
     given: dict[str, Any] = {"storage_options": options(bench.server)}
     bench.leave(committer=committer)
     bench.cut(s3_proxy_thread, committer=committer)
-    assert sync.rollback_job(bench.url, job_id, **given).files == 2
+    assert sync.job(bench.url, job_id, **given).rollback().files == 2
     assert bench.left() == ([], 0)
     bench.leave(committer=committer)
     bench.cut(s3_proxy_thread, committer=committer)
-    assert sync.resume_job(bench.url, job_id, **given).files == 3
+    assert sync.job(bench.url, job_id, **given).resume().files == 3
     assert bench.left() == (DONE, 0)
 
 

@@ -239,7 +239,7 @@ def test_an_interrupt_after_the_decision(tmp_path: Path) -> None:
         if progress.stage == "job_stage_save_success_marker":
             raise KeyboardInterrupt
 
-    opened = sync.job(tmp_path / "out", job_id=JOB, on_progress=tell)
+    opened = sync.open_job(tmp_path / "out", job_id=JOB, on_progress=tell)
     with pytest.raises(KeyboardInterrupt) as stopped, opened as job, job.task(0) as task:
         task.put("part-0", b"x")
 
@@ -253,7 +253,7 @@ def test_an_interrupt_half_way(tmp_path: Path) -> None:
         if progress.stage == "job_stage_rename_files":
             raise KeyboardInterrupt
 
-    opened = sync.job(tmp_path / "out", job_id=JOB, on_progress=tell)
+    opened = sync.open_job(tmp_path / "out", job_id=JOB, on_progress=tell)
     with pytest.raises(KeyboardInterrupt) as stopped, opened as job, job.task(0) as task:
         task.put("part-0", b"x")
 
@@ -265,7 +265,7 @@ def test_an_interrupt_half_way(tmp_path: Path) -> None:
 def test_paths_as_directories_of_reports(tmp_path: Path) -> None:
     """A path object is as good as its text: the report is there."""
     options = Options(report_directory=tmp_path / "reports")  # type: ignore[arg-type]
-    with sync.job(tmp_path / "out", options=options) as job, job.task(0) as task:
+    with sync.open_job(tmp_path / "out", options=options) as job, job.task(0) as task:
         task.put("part-0", b"x")
 
     assert job.report is not None

@@ -25,7 +25,7 @@ def test_what_writes_to_file_objects(tmp_path: Path) -> None:
     """Arrow writes Parquet to one, and reads it again."""
     table = pa.table({"number": list(range(1000))})
 
-    with sync.job(tmp_path / "out") as job, job.task(0) as task, task.open("part-0") as file:
+    with sync.open_job(tmp_path / "out") as job, job.task(0) as task, task.open("part-0") as file:
         pq.write_table(table, file)
         assert file.tell() > 0
 

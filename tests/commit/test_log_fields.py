@@ -69,7 +69,7 @@ def test_a_blocking_job_that_fails_bears_its_fields(
 
     with (
         pytest.raises(ValueError, match="no input"),
-        sync.job(tmp_path, job_id="j") as job,
+        sync.open_job(tmp_path, job_id="j") as job,
         job.task(0),
     ):
         raise ValueError("no input")

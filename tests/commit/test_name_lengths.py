@@ -36,7 +36,7 @@ def told(error: BaseException) -> str:
 
 def test_names_up_to_the_limit_of_a_disk(tmp_path: Path) -> None:
     """The suffix until the commit counts, where there is one."""
-    with sync.job(tmp_path / "out") as job, job.task(0) as task:
+    with sync.open_job(tmp_path / "out") as job, job.task(0) as task:
         longest = "x" * 255
         Path(task.path(longest)).write_text("1")
         room = 255 - len(task.staging_suffix)
@@ -51,7 +51,7 @@ def test_names_up_to_the_limit_of_a_disk(tmp_path: Path) -> None:
 
 def test_a_long_name_that_another_library_was_given(tmp_path: Path) -> None:
     """Its error, which shows the name until the commit, is the cause."""
-    opened = sync.job(tmp_path / "out")
+    opened = sync.open_job(tmp_path / "out")
     refused = pytest.raises(RejectedError, match="has 240 bytes")
     with refused as caught, opened as job, job.task(0) as task:
         Path(f"{task.directory}/{'x' * 240}{task.staging_suffix}").write_text("1")
@@ -103,7 +103,7 @@ def test_a_path_that_is_too_long_with_the_directory_of_a_task(place: Place, how:
     url, storage = place
     if url.startswith("s3:"):
         url += "/" + "d" * 60
-    with sync.job(url, storage_options=storage) as job, job.task(0) as task:
+    with sync.open_job(url, storage_options=storage) as job, job.task(0) as task:
         write = task.put if how == "put" else lambda name, data: task.open(name)
         with pytest.raises(RejectedError, match=r"it has 989 .*it may have [\d,]+") as caught:
             write(PARTS, b"x")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit import open_job, plan_job
+from asynccommit import api, open_job
 from asynccommit.commit.observers import (
     ObservedWork,
     OnEnd,
@@ -68,7 +68,7 @@ async def test_dry_run_is_no_commit(seen: Seen, tmp_path: Path) -> None:
     async with open_job(tmp_path / "table") as job:
         async with job.task(0) as task:
             await task.put("part-0", b"x")
-        await plan_job(tmp_path / "table", job.job_id)
+        await api.job(tmp_path / "table", job.job_id).plan()
 
     assert seen.jobs == [("dry run", "planned"), ("commit", "committed")]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster
 
-from asynccommit import open_job, open_task, sync
+from asynccommit import api, open_job, sync
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
@@ -250,7 +250,7 @@ async def test_an_aborted_attempt_spares_its_successor(
 
 def test_a_fork_leaves_its_parents_job_alone(tmp_path: Path) -> None:
     """A child that leaves the block of a job by an exception aborts nothing."""
-    with sync.job(tmp_path / "out") as job:
+    with sync.open_job(tmp_path / "out") as job:
         with job.task(0) as task:
             Path(task.path("f")).write_text("x")
         child = 0
@@ -320,7 +320,7 @@ async def test_a_task_that_nobody_accepted(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match="passed to the job"):
         async with (
             open_job(tmp_path / "out") as job,
-            open_task(tmp_path / "out", job.job_id, 0) as task,
+            api.job(tmp_path / "out", job.job_id).task(0) as task,
         ):
             await task.put("f", b"x")
 

@@ -18,9 +18,9 @@ from asynccommit import (
     OptionError,
     PreflightError,
     UnsupportedError,
+    api,
     job_statuses,
     open_job,
-    open_task,
     sync,
 )
 from asynccommit.errors import NotFoundError
@@ -80,7 +80,7 @@ async def test_writing_by_and_by(bucket: S3Bucket, tmp_path: Path, committer: st
                 for number in range(10):
                     await file.write(b"%d," % number)
             await task.put("day=1/part-1", b"whole")
-        async with open_task(URL, job.job_id, 1, committer=committer, **given) as other:
+        async with api.job(URL, job.job_id, committer=committer, **given).task(1) as other:
             await other.put("part-2", b"")
         assert other.commit is not None
         job.accept(other.commit)
@@ -279,7 +279,7 @@ def test_blocking_files(bucket: S3Bucket, tmp_path: Path) -> None:
     """Blocking programs write by and by as well."""
     given = settings(bucket, tmp_path)
 
-    with sync.job(URL, **given) as job, job.task(0) as task, task.open("part-0") as file:
+    with sync.open_job(URL, **given) as job, job.task(0) as task, task.open("part-0") as file:
         file.write(b"by and ")
         file.write(b"by")
 
@@ -384,7 +384,7 @@ async def test_a_task_elsewhere_that_outlives_its_job(tmp_path: Path, how: str) 
     async with open_job(tmp_path / "t") as job:
         async with job.task(0) as task:
             await task.put("part-0", b"x")
-        block = open_task(tmp_path / "t", job.job_id, 1)
+        block = api.job(tmp_path / "t", job.job_id).task(1)
         late = await block.__aenter__()
     with pytest.raises(NotFoundError, match="has ended"):
         if how == "path":
@@ -410,7 +410,7 @@ async def test_a_task_elsewhere_that_outlives_its_job_on_a_store() -> None:
         async with open_job(url, storage_options=storage) as job:
             async with job.task(0) as task:
                 await task.put("part-0", b"x")
-            block = open_task(url, job.job_id, 1, storage_options=storage)
+            block = api.job(url, job.job_id, storage_options=storage).task(1)
             late = await block.__aenter__()
         await late.put("day=1/part-1", b"x")
         with pytest.raises(CommitError):

@@ -67,7 +67,7 @@ def test_libraries_write_into_a_task(place: Place) -> None:
     """Files of pandas and pyarrow, partitioned and text, are those of the committed job."""
     url, options = place
     frame = pd.DataFrame({"a": [1, 2]})
-    with sync.job(url, storage_options=options) as job, job.task(0) as task:
+    with sync.open_job(url, storage_options=options) as job, job.task(0) as task:
         files = task.filesystem
         frame.to_parquet("pandas/a.parquet", filesystem=files)
         with files.open("pandas/a.csv", "w") as text:
@@ -93,7 +93,7 @@ def test_libraries_write_into_a_task(place: Place) -> None:
 def test_what_was_written_is_listed(place: Place) -> None:
     """Names, sizes and implied directories are known; anything else does not exist."""
     url, options = place
-    with sync.job(url, storage_options=options) as job, job.task(0) as task:
+    with sync.open_job(url, storage_options=options) as job, job.task(0) as task:
         files = task.filesystem
         files.makedirs("a/b", exist_ok=True)
         assert files.find("") == []
@@ -112,7 +112,7 @@ def test_what_was_written_is_listed(place: Place) -> None:
 
 def test_what_a_task_cannot_do_is_refused(tmp_path: Path) -> None:
     """Reading, appending, leaving the destination and pickling have errors that say why."""
-    with sync.job(tmp_path) as job, job.task(0) as task:
+    with sync.open_job(tmp_path) as job, job.task(0) as task:
         files = task.filesystem
         for mode in ("rb", "ab", "r+b"):
             with pytest.raises(UnsupportedError, match="only written"):
@@ -143,7 +143,7 @@ def test_files_are_closed_in_the_background(tmp_path: Path) -> None:
             together.wait(30)
         return submit(work)
 
-    with sync.job(tmp_path) as job, job.task(0) as task:
+    with sync.open_job(tmp_path) as job, job.task(0) as task:
         files = TaskFileSystem(task._inner, run)
         with files.closing_in_background():
             for number in range(8):
@@ -154,7 +154,7 @@ def test_files_are_closed_in_the_background(tmp_path: Path) -> None:
 
 def test_a_close_in_the_background_that_fails_is_raised(tmp_path: Path) -> None:
     """The error is that of the close, and the task is aborted."""
-    with pytest.raises(NotFoundError), sync.job(tmp_path) as job, job.task(0) as task:  # noqa: SIM117
+    with pytest.raises(NotFoundError), sync.open_job(tmp_path) as job, job.task(0) as task:  # noqa: SIM117
         with task.filesystem.closing_in_background() as files:
             file = files.open("a", "wb")
             shutil.rmtree(task.directory)
@@ -168,7 +168,7 @@ def test_an_error_of_the_library_aborts_the_task(place: Place) -> None:
     url, options = place
     with (
         pytest.raises(ZeroDivisionError),
-        sync.job(url, storage_options=options) as job,
+        sync.open_job(url, storage_options=options) as job,
         job.task(0) as task,
     ):
         file = task.filesystem.open("a", "wb")
@@ -191,7 +191,7 @@ def test_without_fsspec_the_remedy_is_named(
 
     monkeypatch.delitem(sys.modules, "asynccommit.commit.task_filesystem", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    with sync.job(tmp_path) as job, job.task(0) as task:
+    with sync.open_job(tmp_path) as job, job.task(0) as task:
         task.put("a", b"")
         with pytest.raises(UnsupportedError, match=r"asynccommit\[fsspec\]"):
             task.filesystem  # noqa: B018 - the property raises

@@ -26,7 +26,7 @@ class TaskFixtures(AbstractFixtures):  # type: ignore[misc]
     def fs(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         """The filesystem."""
         table = tmp_path_factory.mktemp("table")
-        with sync.job(table) as job, job.task(0) as task:
+        with sync.open_job(table) as job, job.task(0) as task:
             yield task.filesystem
 
     @pytest.fixture
@@ -54,7 +54,7 @@ class TestPut(TaskFixtures, AbstractPutTests):  # type: ignore[misc]
 
 def test_an_exclusive_file_is_written_once(tmp_path: Path) -> None:
     """As fsspec says of ``open`` with mode ``xb``, and of ``pipe_file`` with mode ``create``."""
-    with sync.job(tmp_path) as job, job.task(0) as task:
+    with sync.open_job(tmp_path) as job, job.task(0) as task:
         files = task.filesystem
         with files.open("a", "xb") as file:
             file.write(b"data")
@@ -68,7 +68,7 @@ def test_an_exclusive_file_is_written_once(tmp_path: Path) -> None:
 
 def test_what_was_written_can_be_deleted(tmp_path: Path) -> None:
     """A deleted file is not committed; a directory goes with its last file."""
-    with sync.job(tmp_path) as job, job.task(0) as task:
+    with sync.open_job(tmp_path) as job, job.task(0) as task:
         files = task.filesystem
         for name in ("a/b/one", "a/two", "three"):
             files.pipe_file(name, b"x")

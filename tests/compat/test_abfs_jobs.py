@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit import sync
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
@@ -108,7 +108,7 @@ def commit_job(
         abfs.job_of(DEST, JOB, VALIDATE).commit()
         return None
     where, keys = abfs.url(DEST), storage_options(emulator)
-    return sync.commit_job(where, JOB, commits, options=OURS, storage_options=keys)
+    return sync.job(where, JOB, options=OURS, storage_options=keys).commit(commits)
 
 
 def run_ours(
@@ -118,7 +118,7 @@ def run_ours(
 
     async def run() -> list[TaskCommit]:
         keys = storage_options(emulator)
-        async with open_committer(abfs.url(DEST), JOB, storage_options=keys) as committer:
+        async with JobRef(abfs.url(DEST), JOB, storage_options=keys).open() as committer:
             await committer.setup_job()
             commits = []
             for number, files in tasks.items():
@@ -262,8 +262,8 @@ def test_abort_job_of_hadoop_tasks(abfs: Abfs, emulator: EmulatorThread) -> None
     abfs.job_of(DEST, "another-job").run([{"part-other": b"1"}])
     abfs.job_of(DEST, JOB).run(TASKS)
     with pytest.raises(OwnedError, match="--force"):
-        sync.abort_job(abfs.url(DEST), JOB, storage_options=storage_options(emulator))
-    sync.abort_job(abfs.url(DEST), JOB, storage_options=storage_options(emulator), force=True)
+        sync.job(abfs.url(DEST), JOB, storage_options=storage_options(emulator)).abort()
+    sync.job(abfs.url(DEST), JOB, storage_options=storage_options(emulator)).abort(force=True)
     left = {name.split("/")[2] for name in tree(abfs, emulator) if "/_temporary/" in name}
     abfs.job_of(DEST, "another-job", VALIDATE).commit()
 

@@ -36,7 +36,7 @@ def test_commit_job_of_files_with_checksums(hadoop: Hadoop, tmp_path: Path) -> N
     task = job.task(0).setup()
     hadoop.write(task.work_path / "p=1" / "part-0", b"data")
     task.commit()
-    report = sync.commit_job(tmp_path / "t", JOB)
+    report = sync.job(tmp_path / "t", JOB).commit()
 
     assert report.files == 1
     assert read_tree(tmp_path / "t") == {"p=1/part-0": b"data"}
@@ -49,7 +49,7 @@ def test_commit_job_replaces_a_file_with_a_checksum(hadoop: Hadoop, tmp_path: Pa
     hadoop.write(dest / "p=1" / "part-0", b"old")
     assert sidecar(dest / "p=1" / "part-0").exists()
     hadoop.job(dest, JOB).run([{"p=1/part-0": b"new content"}])
-    sync.commit_job(dest, JOB, options=REPLACE)
+    sync.job(dest, JOB, options=REPLACE).commit()
 
     assert hadoop.read(dest / "p=1" / "part-0") == b"new content"
 
@@ -60,7 +60,7 @@ def test_commit_job_replaces_a_marker_with_a_checksum(hadoop: Hadoop, tmp_path: 
     hadoop.job(dest, "earlier").run([{"part-0": b"0"}]).commit()
     assert sidecar(dest / "_SUCCESS").exists()
     # The tasks are written straight away: Hadoop's setupJob would delete the marker.
-    with sync.job(dest, job_id=JOB) as job, job.task(0) as task:
+    with sync.open_job(dest, job_id=JOB) as job, job.task(0) as task:
         Path(task.path("part-1")).write_bytes(b"1")
 
     assert hadoop.success(dest / "_SUCCESS")["jobId"] == JOB
@@ -70,13 +70,13 @@ def test_commit_job_of_a_replaced_manifest_with_a_checksum(hadoop: Hadoop, tmp_p
     """Files with checksums in a task's directory are no files of the task when it is read again."""
     dest = tmp_path / "t"
     job = hadoop.job(dest, JOB).setup()
-    with sync.task(dest, JOB, 0) as task:
+    with sync.job(dest, JOB).task(0) as task:
         hadoop.write(Path(task.directory) / "part-0", b"data")
     assert task.commit is not None
     late = task.commit.task_id
     manifest = dest / "_temporary" / JOB / "00" / "manifests" / f"{late}-manifest.json"
     hadoop.write(manifest, b"{}")
-    report = sync.commit_job(dest, JOB, [task.commit])
+    report = sync.job(dest, JOB).commit([task.commit])
 
     assert (report.files, len(report.warnings)) == (1, 1)
     assert job.dest == dest

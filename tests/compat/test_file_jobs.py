@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit import sync
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.by_rename.file_output_v2 import UNSAFE
 from asynccommit.commit.layouts.file_output import FileLayout
@@ -66,7 +66,7 @@ def run_ours(
     async def run() -> list[TaskCommit]:
         commits = []
         for number, files in tasks.items():
-            opened = open_committer(dest, JOB, attempt=attempt, committer=f"file_{version}")
+            opened = JobRef(dest, JOB, attempt=attempt, committer=f"file_{version}").open()
             async with opened as job:
                 task_id, attempt_id = job.layout.ids(number)
                 write_tree(Path(await job.setup_task(attempt_id)), files)
@@ -80,7 +80,7 @@ def commit_ours(
     dest: Path, version: str = "v1", attempt: int = 0, conf: Mapping[str, str] | None = None
 ) -> JobReport:
     """Commit the job by our committer, without any message."""
-    return sync.commit_job(dest, JOB, attempt=attempt, committer=f"file_{version}", options=conf)
+    return sync.job(dest, JOB, attempt=attempt, committer=f"file_{version}", options=conf).commit()
 
 
 def commit_job(side: str, hadoop: Hadoop, dest: Path, version: str = "v1") -> None:
@@ -158,7 +158,7 @@ def commit_as_ours(dest: Path, task_id: str, attempt_id: str, files: Mapping[str
     """Commit one task attempt by our committer under the ids that Hadoop gave it."""
 
     async def run() -> None:
-        async with open_committer(dest, JOB, committer="file_v1") as job:
+        async with JobRef(dest, JOB, committer="file_v1").open() as job:
             write_tree(Path(await job.setup_task(attempt_id)), files)
             await job.commit_task(task_id, attempt_id)
 
@@ -203,7 +203,7 @@ def test_another_job_in_the_same_place(hadoop: Hadoop, dest: Path, side: str) ->
         assert_committed(dest, {"mine": b"1", "theirs": b"2"})
     else:
         assert read_tree(dest) == {"mine": b"1", f"_temporary/0/{other}/theirs": b"2"}
-        sync.commit_job(dest, "job_202602020000_0009", committer="file_v1")
+        sync.job(dest, "job_202602020000_0009", committer="file_v1").commit()
         assert_committed(dest, {"mine": b"1", "theirs": b"2"})
 
 
@@ -259,7 +259,7 @@ def recover(dest: Path, task_id: str, version: str = "v1", attempt: int = 1) -> 
     """Recover a task by our committer."""
 
     async def run() -> TaskCommit | None:
-        opened = open_committer(dest, JOB, attempt=attempt, committer=f"file_{version}")
+        opened = JobRef(dest, JOB, attempt=attempt, committer=f"file_{version}").open()
         async with opened as job:
             assert isinstance(job, FileV1Committer)
             return await job.recover_task(task_id)

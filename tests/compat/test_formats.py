@@ -190,7 +190,7 @@ def test_encode_success_loads_in_hadoop(
 
 def test_marker_with_the_course_of_a_commit_loads_in_hadoop(hadoop: Hadoop, tmp_path: Path) -> None:
     """The course of a commit is one more diagnostic to Hadoop, which returns it unchanged."""
-    with sync.job(tmp_path / "t") as job, job.task(0) as task:
+    with sync.open_job(tmp_path / "t") as job, job.task(0) as task:
         for number in range(50):
             task.put(f"day={number % 7}/part-{number}", b"x" * number)
 

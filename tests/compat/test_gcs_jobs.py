@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit import sync
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
@@ -83,7 +83,7 @@ def commit_job(
         gcs.job_of(DEST, JOB, VALIDATE).commit()
         return None
     options = storage_options(gcs.emulator)
-    return sync.commit_job(gcs.url(DEST), JOB, commits, options=OURS, storage_options=options)
+    return sync.job(gcs.url(DEST), JOB, options=OURS, storage_options=options).commit(commits)
 
 
 def run_ours(gcs: Gcs, tasks: Mapping[int, Mapping[str, bytes]]) -> list[TaskCommit]:
@@ -91,7 +91,7 @@ def run_ours(gcs: Gcs, tasks: Mapping[int, Mapping[str, bytes]]) -> list[TaskCom
 
     async def run() -> list[TaskCommit]:
         options = storage_options(gcs.emulator)
-        async with open_committer(gcs.url(DEST), JOB, storage_options=options) as committer:
+        async with JobRef(gcs.url(DEST), JOB, storage_options=options).open() as committer:
             await committer.setup_job()
             commits = []
             for number, files in tasks.items():
@@ -191,7 +191,7 @@ def test_commit_job_by_hadoop_when_an_answer_is_lost(gcs: Gcs) -> None:
     assert "/_SUCCESS" not in gcs.bucket.tree(DEST)
 
     options = storage_options(gcs.emulator)
-    report = sync.resume_job(gcs.url(DEST), JOB, adopt=True, storage_options=options)
+    report = sync.job(gcs.url(DEST), JOB, storage_options=options).resume(adopt=True)
     assert report.files == len(WHOLE)
     assert_committed(gcs)
 
@@ -224,8 +224,8 @@ def test_abort_job_of_hadoop_tasks(gcs: Gcs) -> None:
     gcs.job_of(DEST, "another-job").run([{"part-other": b"1"}])
     gcs.job_of(DEST, JOB).run(TASKS)
     with pytest.raises(OwnedError, match="--force"):
-        sync.abort_job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator))
-    sync.abort_job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator), force=True)
+        sync.job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator)).abort()
+    sync.job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator)).abort(force=True)
     left = {name.split("/")[2] for name in gcs.bucket.tree(DEST) if "/_temporary/" in name}
     gcs.job_of(DEST, "another-job", VALIDATE).commit()
 

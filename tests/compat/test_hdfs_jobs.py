@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from asynccommit import open_job, open_store
-from asynccommit.api import job_statuses, open_committer
+from asynccommit.api import JobRef, job_statuses
 from asynccommit.cli.output import Exit
 from asynccommit.commit.planning.quotas import refuse_without_names
 from asynccommit.errors import (
@@ -203,7 +203,7 @@ def test_killed_commit_is_rolled_back(hdfs: MiniHdfs, dest: str, mode: str) -> N
 async def test_abort_of_a_job_that_has_not_begun(hdfs: MiniHdfs, dest: str) -> None:
     """The command deletes what the tasks of a job left."""
     url = f"{hdfs.url}{dest}"
-    async with open_committer(url, "lost") as committer:
+    async with JobRef(url, "lost").open() as committer:
         await committer.setup_job()
         _, attempt = committer.layout.ids(0, 0)
         await committer.setup_task(attempt)

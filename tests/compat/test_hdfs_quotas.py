@@ -9,16 +9,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit import (
-    CommitError,
-    Mode,
-    Options,
-    State,
-    job_statuses,
-    open_job,
-    resume_job,
-    rollback_job,
-)
+from asynccommit import CommitError, Mode, Options, State, api, job_statuses, open_job
 from asynccommit.errors import AsyncCommitError
 from asynccommit.spark.hadoop_store.opening import facts_of
 from asynccommit.spark.hadoop_store.store import HadoopStore
@@ -244,9 +235,9 @@ async def test_quota_that_runs_out_in_mid_commit(
 
     if end == "resume":
         run_out()
-        assert (await resume_job(url)).files == 6
+        assert (await api.job(url).resume()).files == 6
         assert len(names_in(hdfs, f"{table}/p=0")) == 6
     else:
-        await rollback_job(url)
+        await api.job(url).rollback()
         assert names_in(hdfs, f"{table}/p=0") == set()
     assert await job_statuses(url) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit import sync
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import STAGED, TaskCommit
 from asynccommit.errors import OwnedError
 from asynccommit.stores.urls import Address
@@ -56,7 +56,7 @@ def run_ours(
     """Commit tasks of ours, (task, attempt) -> files; the job is not committed."""
 
     async def run() -> list[TaskCommit]:
-        async with open_committer(dest, JOB) as committer:
+        async with JobRef(dest, JOB).open() as committer:
             if setup:
                 await committer.setup_job()
             commits = []
@@ -74,7 +74,7 @@ def commit_job(side: str, hadoop: Hadoop, dest: Path) -> None:
     if side == "hadoop":
         hadoop.job(dest, JOB, conf=VALIDATE).commit()
     else:
-        sync.commit_job(dest, JOB)
+        sync.job(dest, JOB).commit()
 
 
 def urls(dest: Path, names: set[str]) -> set[str]:
@@ -94,7 +94,7 @@ def test_commit_job_of_hadoop_tasks(hadoop: Hadoop, dest: Path) -> None:
     """Our job commit makes visible what tasks of Hadoop's committer committed, and nothing else."""
     job = hadoop.job(dest, JOB).run(TASKS)
     job.task(7).setup().write({"never": b"committed"})
-    report = sync.commit_job(dest, JOB)
+    report = sync.job(dest, JOB).commit()
 
     assert (report.files, report.bytes) == (len(FILES), sum(map(len, WHOLE.values())))
     assert len(report.tasks) == len(TASKS)
@@ -165,7 +165,7 @@ def commit_as_ours(dest: Path, task_id: str, attempt_id: str, files: Mapping[str
     """Commit one task attempt by our committer under the ids that Hadoop gave it."""
 
     async def run() -> None:
-        async with open_committer(dest, JOB) as committer:
+        async with JobRef(dest, JOB).open() as committer:
             write_tree(Path(await committer.setup_task(attempt_id)), files)
             await committer.commit_task(task_id, attempt_id)
 
@@ -179,12 +179,12 @@ def test_abort_task_keeps_the_manifest_of_hadoops_attempt(hadoop: Hadoop, dest: 
     loser = job.task(0, 1)
 
     async def lose() -> None:
-        async with open_committer(dest, JOB) as committer:
+        async with JobRef(dest, JOB).open() as committer:
             write_tree(Path(await committer.setup_task(loser.attempt_id)), {"part": b"lost"})
             await committer.abort_task(winner.task_id, loser.attempt_id)
 
     asyncio.run(lose())
-    sync.commit_job(dest, JOB)
+    sync.job(dest, JOB).commit()
 
     assert_committed(hadoop, dest, {"part": b"won"})
 
@@ -194,7 +194,7 @@ def test_commit_job_ignores_hadoops_zombie(hadoop: Hadoop, dest: Path) -> None:
     commits = run_ours(dest, {(0, 0): {"p=1/part": b"authorised"}})
     job = hadoop.job(dest, JOB)
     job.task(9).setup().write({"p=1/zombie": b"late"}).commit()
-    report = sync.commit_job(dest, JOB, commits)
+    report = sync.job(dest, JOB).commit(commits)
 
     assert len(report.ignored) == 1
     assert_committed(hadoop, dest, {"p=1/part": b"authorised"})
@@ -205,7 +205,7 @@ def test_commit_job_twice_is_refused_or_done(hadoop: Hadoop, dest: Path, side: s
     """Our commit of a job that either side has committed already says so and changes nothing."""
     hadoop.job(dest, JOB).run(TASKS)
     commit_job(side, hadoop, dest)
-    report = sync.commit_job(dest, JOB)
+    report = sync.job(dest, JOB).commit()
 
     assert report.already
     assert_committed(hadoop, dest)
@@ -219,7 +219,7 @@ def test_commit_job_of_a_layout_before_hadoop_3_4(hadoop: Hadoop, dest: Path) ->
     for path in (older / "00" / "manifests").glob("*-manifest.json"):
         text = path.read_text().replace(f"/_temporary/{JOB}/", f"/_temporary/manifest_{JOB}/")
         path.write_text(text)
-    report = sync.commit_job(dest, JOB)
+    report = sync.job(dest, JOB).commit()
 
     assert report.files == len(FILES)
     assert_committed(hadoop, dest)
@@ -229,7 +229,7 @@ def test_commit_job_of_a_layout_before_hadoop_3_4(hadoop: Hadoop, dest: Path) ->
 def test_commit_job_of_a_job_attempt(hadoop: Hadoop, dest: Path, attempt: int) -> None:
     """The number of the job attempt names the same directory on both sides."""
     hadoop.job(dest, JOB, attempt=attempt).run([{"part": b"1"}])
-    sync.commit_job(dest, JOB, attempt=attempt)
+    sync.job(dest, JOB, attempt=attempt).commit()
 
     assert_committed(hadoop, dest, {"part": b"1"})
 
@@ -240,7 +240,7 @@ def test_commit_job_summary_loads_in_hadoop(hadoop: Hadoop, dest: Path, tmp_path
     reports = tmp_path / "reports"
     reports.mkdir()
     key = "mapreduce.manifest.committer.summary.report.directory"
-    sync.commit_job(dest, JOB, options={key: f"file:{reports}"})
+    sync.job(dest, JOB, options={key: f"file:{reports}"}).commit()
     summary = hadoop.success(reports / f"summary-{JOB}.json")
 
     assert summary["success"]
@@ -255,8 +255,8 @@ def test_abort_job_of_hadoop_tasks_leaves_other_jobs(hadoop: Hadoop, dest: Path)
     hadoop.job(dest, other).run([{"part-other": b"1"}])
     hadoop.job(dest, JOB).run(TASKS)
     with pytest.raises(OwnedError, match="--force"):
-        sync.abort_job(dest, JOB)
-    sync.abort_job(dest, JOB, force=True)
+        sync.job(dest, JOB).abort()
+    sync.job(dest, JOB).abort(force=True)
     assert not (dest / "_temporary" / JOB).exists()
     hadoop.job(dest, other, conf=VALIDATE).commit()
 
@@ -268,7 +268,7 @@ def test_commit_job_leaves_other_jobs(hadoop: Hadoop, dest: Path) -> None:
     other = "another-job"
     hadoop.job(dest, other).run([{"part-other": b"1"}])
     hadoop.job(dest, JOB).run(TASKS)
-    sync.commit_job(dest, JOB)
+    sync.job(dest, JOB).commit()
     hadoop.job(dest, other, conf=VALIDATE).commit()
 
     assert read_tree(dest) == {**WHOLE, "part-other": b"1"}
@@ -282,6 +282,6 @@ def test_commit_job_after_a_classic_committer(hadoop: Hadoop, dest: Path, kind: 
     classic.commit()
     assert (dest / "_SUCCESS").read_bytes() == b""
     run_ours(dest, {(0, 0): {"p=1/part-0": b"new"}})
-    sync.commit_job(dest, JOB)
+    sync.job(dest, JOB).commit()
 
     assert_committed(hadoop, dest, {"p=1/part-9": b"earlier", "p=1/part-0": b"new"})

@@ -232,10 +232,10 @@ class Story:
 
     def _end(self, table: Path, *, begun: bool, force: bool) -> None:
         if begun:
-            sync.resume_job(str(table))
+            sync.job(str(table)).resume()
             sync.wait_for_cleanup()
         if leftovers(table):  # of a job that has not begun, or of one whose clean-up was cut short
-            sync.abort_job(str(table), "job-1", force=force)
+            sync.job(str(table), "job-1").abort(force=force)
 
 
 def problems(seed: int, *, deaf: bool = False, patience: float = PATIENCE) -> list[str]:

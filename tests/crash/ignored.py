@@ -110,12 +110,10 @@ class Story:
     async def _end(self) -> None:
         """Finish, undo or abort what the job has left, as its state allows."""
         for job in await api.job_statuses(URL, storage_options=self._storage):
+            left = api.job(URL, job.job_id, storage_options=self._storage)
             decided = job.state is State.COMMITTED
-            end = api.resume_job if decided or self._rng.random() < 0.5 else api.rollback_job
-            if job.begun:
-                await end(URL, job.job_id, force=True, storage_options=self._storage)
-            else:
-                await api.abort_job(URL, job.job_id, force=True, storage_options=self._storage)
+            end = left.resume if decided or self._rng.random() < 0.5 else left.rollback
+            await (end(force=True) if job.begun else left.abort(force=True))
 
     def _wrong(self, report: JobReport | None) -> list[str]:
         """Return what is wrong with the table."""

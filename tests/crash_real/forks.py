@@ -21,7 +21,7 @@ from contextlib import redirect_stdout
 from typing import Any, TypeAlias
 
 from asynccommit import cli, sync
-from asynccommit.api import Job, open_committer
+from asynccommit.api import Job, JobRef
 from asynccommit.runtime.loop_thread import submit
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -108,7 +108,7 @@ def whole_job(spec: Spec) -> int:
     """Set a job up, run its tasks and commit it, as a program does."""
     named = {key: spec[key] for key in ("job_id", "mode", "options", "storage_options")}
     try:
-        with sync.job(spec["url"], **named) as job:
+        with sync.open_job(spec["url"], **named) as job:
             for number, files in enumerate(spec["tasks"]):
                 with job.task(number) as task:
                     for name, text in files.items():
@@ -129,7 +129,7 @@ def prepare(spec: Spec) -> int:
 
 
 async def _prepare(spec: Spec, job: Spec) -> None:
-    opened = open_committer(spec["url"], job["job_id"], storage_options=spec["storage_options"])
+    opened = JobRef(spec["url"], job["job_id"], storage_options=spec["storage_options"]).open()
     async with opened as committer:
         await committer.setup_job()
         for number, files in enumerate(job["tasks"]):

@@ -111,9 +111,10 @@ class Harness:
     def _again(self, mode: Mode) -> None:
         """Do both once more: neither changes anything."""
         before = self.place.tree()
-        for repeat in (sync.resume_job, sync.rollback_job):
+        job = sync.job(self.place.url, JOB, storage_options=self.place.storage)
+        for repeat in (job.resume, job.rollback):
             with suppress(CommitError, NotFoundError):
-                repeat(self.place.url, JOB, storage_options=self.place.storage)
+                repeat()
             assert self.place.tree() == before
 
     def check_committed(self, mode: Mode) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from asynccommit.api import Job, open_committer
+from asynccommit.api import Job, JobRef
 from asynccommit.options.job import Mode
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, EmulatorThread
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
@@ -360,7 +360,7 @@ def _walk(table: Node | None) -> list[tuple[str, str]]:
 async def _commit_tasks(
     place: Place, written: Mapping[int, Mapping[str, bytes]], committer: str | None
 ) -> None:
-    opened = open_committer(place.url, JOB, storage_options=place.storage, committer=committer)
+    opened = JobRef(place.url, JOB, storage_options=place.storage, committer=committer).open()
     async with opened as made:
         await made.setup_job()
         job = Job(made)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.api import Job, open_committer
+from asynccommit.api import Job, JobRef
 from tests.crash_real.places import (
     JOB,
     LocalPlace,
@@ -72,7 +72,7 @@ class NextRun:
         asyncio.run(self._do(steps))
 
     async def _do(self, steps: tuple[str, ...]) -> None:
-        async with open_committer(self.place.url, JOB, committer=self._kind) as committer:
+        async with JobRef(self.place.url, JOB, committer=self._kind).open() as committer:
             for step in steps:
                 await getattr(self, step)(committer)
 

@@ -38,7 +38,7 @@ def drive(storage: dict[str, Any]) -> None:
     setattr(plan_file, "CHUNK_ROWS", 40)  # noqa: B010  # for a slice each some seconds
     setattr(processes, "_SILENCE", 12.0)  # noqa: B010
     options = Options(runner="processes:3", cleanup="wait")
-    with sync.job(URL, job_id=JOB, storage_options=storage, options=options) as job:
+    with sync.open_job(URL, job_id=JOB, storage_options=storage, options=options) as job:
         for number in range(TASKS):
             with job.task(number) as task:
                 for part in range(FILES):
@@ -110,9 +110,9 @@ class Strikes:
         self.counts["rollback" if back else "resume"] += 1
         if back:
             with suppress(CommittedError):
-                sync.rollback_job(URL, JOB, storage_options=storage)
+                sync.job(URL, JOB, storage_options=storage).rollback()
                 return False
-        sync.resume_job(URL, JOB, storage_options=storage)
+        sync.job(URL, JOB, storage_options=storage).resume()
         return True
 
     def _files(self) -> list[str]:

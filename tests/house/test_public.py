@@ -20,7 +20,13 @@ HEAVY = {
 }
 LOOP_THREAD = "asynccommit.runtime.loop_thread"
 ENGINES = {f"asynccommit.{name}" for name in ("arrow", "daft", "dask", "duckdb", "polars", "ray")}
-BLOCKING = {"asynccommit.parallel", "asynccommit.spark", "asynccommit.sync", *ENGINES}
+BLOCKING = {
+    "asynccommit.committers",
+    "asynccommit.parallel",
+    "asynccommit.spark",
+    "asynccommit.sync",
+    *ENGINES,
+}
 
 
 @pytest.mark.parametrize("package", PUBLIC)

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from asynccommit import open_committer, open_store, open_task
+from asynccommit import api, open_store
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.inspect.collect import Collected, collect
 from asynccommit.inspect.garbage import Garbage, GarbageKind, Sweep, find_garbage
@@ -56,10 +57,10 @@ class Place:
     async def leave(self, job_id: str, **given: Any) -> Layout:
         """Leave a job of one committed task."""
         given["storage_options"] = self.storage
-        async with open_committer(self.url, job_id, **given) as job:
+        async with JobRef(self.url, job_id, **given).open() as job:
             await job.setup_job()
             layout = job.layout
-        async with open_task(self.url, job_id, 0, **given) as task:
+        async with api.job(self.url, job_id, **given).task(0) as task:
             await task.put("day=1/part-0", b"12345")
         return layout
 

@@ -28,7 +28,7 @@ HOSTILE = "<script>document.title='taken'</script>\"'&$\\frac{}$\x1b[31m"
 
 def written(table: Path) -> JobReport:
     """Commit a small job."""
-    with sync.job(table) as job, job.task(0) as task:
+    with sync.open_job(table) as job, job.task(0) as task:
         for number in range(20):
             task.put(f"day={number % 3}/part-{number}", b"x" * number)
     return job.report

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import asynccommit
 from asynccommit import (
     Mode,
     OnFailure,
@@ -26,11 +27,9 @@ from asynccommit import (
     OptionWarning,
     UploadOptions,
     UrlError,
+    api,
     job_statuses,
     open_job,
-    open_task,
-    resume_job,
-    rollback_job,
     sync,
 )
 from asynccommit.hive.scan import Reading
@@ -341,7 +340,6 @@ WRONG: list[dict[str, Any]] = [
     {"committer": 5},
     {"committer": "manifesto"},
     {"on_progress": "print"},
-    {"host": "localhost"},
 ]
 
 
@@ -365,26 +363,26 @@ async def test_a_destination_that_is_no_url(url: Any) -> None:
         async with open_job(url):
             pytest.fail("the job was set up")
     with pytest.raises(UrlError):
-        async with open_task(url, "j", 0):
+        async with api.job(url, "j").task(0):
             pytest.fail("the task was set up")
-    for ask in (resume_job, rollback_job, job_statuses):
+    for ask in (lambda: api.job(url).resume(), lambda: job_statuses(url)):
         with pytest.raises(UrlError):
-            await ask(url)
+            await ask()
     with pytest.raises(UrlError):
         async with open_sink_log(url):
             pytest.fail("the log was opened")
 
 
-@pytest.mark.parametrize("name", ["resume_job", "rollback_job", "commit_job", "abort_job"])
+@pytest.mark.parametrize("make", [asynccommit.job, sync.job], ids=["job", "sync.job"])
 @pytest.mark.parametrize(
     "wrong", [{"job_id": 5}, {"attempt": "0"}, {"options": "x"}, {"storage_options": 5}], ids=str
 )
-def test_the_blocking_functions_refuse_the_same(
-    tmp_path: Path, name: str, wrong: dict[str, Any]
+def test_a_handle_refuses_a_wrong_argument(
+    tmp_path: Path, make: Callable[..., object], wrong: dict[str, Any]
 ) -> None:
-    """Each refuses a wrong argument with ``OptionError``, and makes nothing."""
+    """It is an ``OptionError`` when the handle is made, and makes nothing."""
     with pytest.raises(OptionError, match=next(iter(wrong))):
-        getattr(sync, name)(tmp_path / "out", **{"job_id": "j", **wrong})
+        make(tmp_path / "out", **{"job_id": "j", **wrong})
 
     assert list(tmp_path.iterdir()) == []
 
@@ -395,7 +393,7 @@ def test_the_blocking_functions_refuse_the_same(
 def test_commit_job_refuses_a_wrong_argument(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """A text is no list of messages or paths."""
     with pytest.raises(OptionError):
-        sync.commit_job(tmp_path / "out", "j", **wrong)
+        sync.job(tmp_path / "out", "j").commit(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"task": "0"}, {"task": -1}, {"attempt": "0"}], ids=str)

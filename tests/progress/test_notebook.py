@@ -17,14 +17,14 @@ WRITE = """
 from pathlib import Path
 from asynccommit import sync
 
-with sync.job(Path("t").absolute(), job_id="j") as job, job.task(0) as task:
+with sync.open_job(Path("t").absolute(), job_id="j") as job, job.task(0) as task:
     for number in range(100):
         task.put(f"day={number % 3}/part-{number}", b"x")
 """
 SHOW = "job.report"
 AWAIT = """
 import asyncio
-from asynccommit import open_job, resume_job
+from asynccommit import job, open_job
 
 async def write(number, **options):
     async with open_job(Path("a").absolute(), job_id=f"a{number}", **options) as job:
@@ -44,12 +44,12 @@ import os
 
 os.environ["ASYNCCOMMIT_PROGRESS"] = "off"
 await write(5)
-with sync.job(Path("t").absolute(), job_id="quiet") as job, job.task(0) as task:
+with sync.open_job(Path("t").absolute(), job_id="quiet") as job, job.task(0) as task:
     task.put("part-quiet", b"x")
 """
 FAIL = """
 try:
-    sync.resume_job(Path("t").absolute(), "nothing")
+    sync.job(Path("t").absolute(), "nothing").resume()
 except Exception as error:
     print(type(error).__name__)
 """

@@ -33,7 +33,7 @@ def committed(emulator: Any, **storage: Any) -> JobReport:
     emulator.do(lambda it: it.model.create_filesystem("data"))
     storage = {"connection_string": emulator.connection_string, **storage}
     options = Options(runner="processes:2", cleanup="wait")
-    with sync.job("abfs://data/table", storage_options=storage, options=options) as job:
+    with sync.open_job("abfs://data/table", storage_options=storage, options=options) as job:
         for task in range(4):
             with job.task(task) as out:
                 for number in range(FILES // 4):

@@ -24,7 +24,7 @@ import json, sys
 from asynccommit import sync
 
 url, options = sys.argv[1], json.loads(sys.argv[2])
-opened = sync.job(url, storage_options=options)
+opened = sync.open_job(url, storage_options=options)
 job = opened.__enter__()
 begun = job.task(0)
 task = begun.__enter__()
@@ -36,7 +36,8 @@ import json, sys
 from asynccommit import sync
 
 def rows():
-    with sync.job(sys.argv[1], storage_options=json.loads(sys.argv[2])) as job, job.task(0) as task:
+    storage = json.loads(sys.argv[2])
+    with sync.open_job(sys.argv[1], storage_options=storage) as job, job.task(0) as task:
         task.put("part", b"x")
         yield job.job_id
 
@@ -65,7 +66,7 @@ from asynccommit import sync
 ready = threading.Event()
 
 def work():
-    with sync.job(sys.argv[1]) as job, job.task(0) as task:
+    with sync.open_job(sys.argv[1]) as job, job.task(0) as task:
         task.put("part", b"x")
         ready.set()
         if sys.argv[3] == "idle":
@@ -119,7 +120,7 @@ from asynccommit import sync
 ready = threading.Event()
 
 def work():
-    with sync.job(sys.argv[1]) as job, job.task(0) as task:
+    with sync.open_job(sys.argv[1]) as job, job.task(0) as task:
         task.put("part-0", b"x")
         ready.set()
         time.sleep(0.3)
@@ -163,7 +164,7 @@ def test_a_daemon_thread_in_the_middle_of_a_job(at: str, tmp_path: Path) -> None
 
     assert [path.name for path in table.iterdir()] == ["_temporary"]
     (job,) = (table / "_temporary").iterdir()
-    sync.abort_job(str(table), job.name)
+    sync.job(str(table), job.name).abort()
     assert not (table / "_temporary").exists()
 
 

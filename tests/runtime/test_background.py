@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import pytest
 
 from asynccommit import sync
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.results import JobReport
 from asynccommit.runtime.background import MAX_RUNNING, is_busy, wait_for_all
 from asynccommit.runtime.loop_thread import Early, Engine, submit
@@ -36,7 +36,7 @@ PROGRAM = """
 import json, sys
 from asynccommit import sync
 
-with sync.job(sys.argv[1], job_id="held", storage_options=json.loads(sys.argv[2])) as job:
+with sync.open_job(sys.argv[1], job_id="held", storage_options=json.loads(sys.argv[2])) as job:
     with job.task(0) as task:
         task.put("part", b"x")
 print("committed", flush=True)
@@ -57,7 +57,9 @@ def commit(account: HeldAccount, job_id: str = "held", **options: object) -> syn
     """Run a job of one file to its visible end."""
     conf = {f"asynccommit.{name}": str(value) for name, value in options.items()}
     with (
-        sync.job(account.url, job_id=job_id, storage_options=account.options, options=conf) as job,
+        sync.open_job(
+            account.url, job_id=job_id, storage_options=account.options, options=conf
+        ) as job,
         job.task(0) as task,
     ):
         task.put(f"part-{job_id}", b"x")
@@ -82,20 +84,16 @@ def test_a_commit_of_a_job_returns_before_its_clean_up(account: HeldAccount) -> 
     told: list[JobReport] = []
 
     async def prepare() -> None:
-        opened = open_committer(account.url, "held", storage_options=account.options)
+        opened = JobRef(account.url, "held", storage_options=account.options).open()
         async with opened as committer:
             await committer.setup_job()
 
     submit(prepare())
-    with sync.task(account.url, "held", 0, storage_options=account.options) as task:
+    with sync.job(account.url, "held", storage_options=account.options).task(0) as task:
         task.put("part", b"x")
     assert task.commit is not None
-    report = sync.commit_job(
-        account.url,
-        "held",
-        [task.commit],
-        storage_options=account.options,
-        on_visible=told.append,
+    report = sync.job(account.url, "held", storage_options=account.options).commit(
+        [task.commit], on_visible=told.append
     )
 
     assert report.files == 1
@@ -188,7 +186,7 @@ async def test_an_emulator_on_a_loop_stops_after_the_clean_ups_of_its_jobs() -> 
         url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
 
         def run() -> None:
-            with sync.job(url, storage_options=options) as job, job.task(0) as task:
+            with sync.open_job(url, storage_options=options) as job, job.task(0) as task:
                 task.put("part", b"x")
 
         await asyncio.to_thread(run)

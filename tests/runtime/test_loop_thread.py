@@ -127,7 +127,7 @@ from asynccommit import sync
 
 
 def run(number):
-    with sync.job(f"{sys.argv[1]}/{number}") as job, job.task(0) as task:
+    with sync.open_job(f"{sys.argv[1]}/{number}") as job, job.task(0) as task:
         task.put("part", b"x")
     return job.report.files
 

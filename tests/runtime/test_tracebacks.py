@@ -29,12 +29,12 @@ def frames(error: BaseException) -> list[str]:
 
 def resume_nothing(table: Path) -> None:
     """Resume a job that is not there."""
-    sync.resume_job(table, "nothing")
+    sync.job(table, "nothing").resume()
 
 
 def commit_twice(table: Path) -> None:
     """Commit two tasks with one destination."""
-    with sync.job(table) as job:
+    with sync.open_job(table) as job:
         for number in range(2):
             with job.task(number) as task:
                 task.put("part-0", b"x")
@@ -42,7 +42,7 @@ def commit_twice(table: Path) -> None:
 
 def put_outside(table: Path) -> None:
     """Write outside of the task."""
-    with sync.job(table) as job, job.task(0) as task:
+    with sync.open_job(table) as job, job.task(0) as task:
         task.put("../part-0", b"x")
 
 
@@ -84,7 +84,7 @@ def test_public_function_is_named(tmp_path: Path) -> None:
     with pytest.raises(PreflightError) as caught:
         resume_nothing(tmp_path)
 
-    assert frames(caught.value)[-2:] == ["resume_nothing", "resume_job"]
+    assert frames(caught.value)[-2:] == ["resume_nothing", "resume"]
 
 
 def test_users_own_error_keeps_its_frames(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_users_own_error_keeps_its_frames(tmp_path: Path) -> None:
             raise ValueError("mine")
         deep(left - 1)
 
-    with pytest.raises(ValueError, match="mine") as caught, sync.job(tmp_path / "t"):
+    with pytest.raises(ValueError, match="mine") as caught, sync.open_job(tmp_path / "t"):
         deep(8)
 
     assert frames(caught.value).count("deep") == 9

@@ -37,7 +37,7 @@ def request(dest: Path, job_id: str = "job-1", **more: Any) -> str:
 def set_up(dest: Path, job_id: str = "job-1") -> list[dict[str, Any]]:
     """Set up a job with one committed task and return the task's message."""
     (dest / "_temporary" / job_id / "00" / "manifests").mkdir(parents=True)
-    with sync.task(dest, job_id, 0) as task:
+    with sync.job(dest, job_id).task(0) as task:
         Path(task.path("p=1/part-0.txt")).write_text("one")
     assert task.commit is not None
     return [task.commit.to_json()]
@@ -395,7 +395,7 @@ def test_a_job_opens_its_store_once(background: bool) -> None:
         storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
         with sync.open_store("gs://data/t", storage_options=storage) as store:
             store.make_directories(["/t/_temporary/job-1/00/manifests"])
-        with sync.task("gs://data/t", "job-1", 0, storage_options=storage) as task:
+        with sync.job("gs://data/t", "job-1", storage_options=storage).task(0) as task:
             task.put("p=1/part-0.txt", b"one")
         assert task.commit is not None
         asked: dict[str, Any] = {

@@ -63,7 +63,7 @@ def set_up(table: Path, job_id: str = "job-1", files: int = 5) -> list[dict[str,
     job = table / "_temporary" / job_id / "00"
     (job / "manifests").mkdir(parents=True)
     (job / "alive").mkdir()
-    with sync.task(table, job_id, 0) as task:
+    with sync.job(table, job_id).task(0) as task:
         for number in range(files):
             Path(task.path(f"p={number}/{job_id}.txt")).write_text("new")
     assert task.commit is not None

@@ -68,7 +68,7 @@ def test_what_else_is_there_stays(tmp_path: Path) -> None:
 def test_a_job_that_lives_is_left_alone(tmp_path: Path) -> None:
     """Neither it nor a dead one beside it is touched."""
     set_up_and_killed(tmp_path / "t", "a", made=True)
-    with sync.job(tmp_path / "t", job_id="b") as job, job.task(0) as task:
+    with sync.open_job(tmp_path / "t", job_id="b") as job, job.task(0) as task:
         Path(task.path("x")).write_text("x")
         assert clear(tmp_path / "t") == ""
         assert (tmp_path / "t" / "_temporary" / "a").exists()

@@ -32,7 +32,7 @@ def die_after(renames: int) -> None:
 
 def write(url: str, job_id: str, mode: Mode) -> None:
     """Write twelve files in three tasks, and commit them."""
-    with sync.job(url, job_id=job_id, mode=mode) as job:
+    with sync.open_job(url, job_id=job_id, mode=mode) as job:
         for number in range(TASKS):
             with job.task(number) as task:
                 for file in range(FILES):

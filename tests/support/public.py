@@ -3,6 +3,7 @@
 PUBLIC = (
     "asynccommit",
     "asynccommit.arrow",
+    "asynccommit.committers",
     "asynccommit.daft",
     "asynccommit.dask",
     "asynccommit.duckdb",

@@ -31,7 +31,7 @@ def commit_slow_job(files: int, rate: int, partitions: int = 12) -> JobReport:
     with running_emulator(filesystems=["lake"]) as emulator:
         storage = {"connection_string": emulator.connection_string}
         options = {"asynccommit.cleanup": "wait"}
-        with sync.job("abfs://lake/flights", storage_options=storage, options=options) as job:
+        with sync.open_job("abfs://lake/flights", storage_options=storage, options=options) as job:
             for number in range(4):
                 with job.task(number) as task:
                     for part in range(number, files, 4):

@@ -131,7 +131,7 @@ def die(progress: Progress) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-with sync.job("flights", job_id="nightly", on_progress=die) as job, job.task(0) as task:
+with sync.open_job("flights", job_id="nightly", on_progress=die) as job, job.task(0) as task:
     for part in range(60):
         Path(task.path(f"part-{part}.csv")).write_text("AA,JFK")
 """
@@ -143,7 +143,7 @@ from asynccommit.testing import Fault
 def test_a_job(adls_emulator_thread):
     adls_emulator_thread.do(lambda it: it.model.create_filesystem("data"))
     storage = {"connection_string": adls_emulator_thread.connection_string}
-    with sync.job("abfs://data/flights", storage_options=storage) as job, job.task(0) as task:
+    with sync.open_job("abfs://data/flights", storage_options=storage) as job, job.task(0) as task:
         task.put("part-0.csv", b"AA,JFK")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.api import Job, open_job, open_task
+from asynccommit import api
+from asynccommit.api import Job, open_job
 from asynccommit.options.job import Mode
 from asynccommit.results import JobReport
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
@@ -57,7 +58,7 @@ async def run_task(job: Job, number: int) -> None:
 
 async def run_elsewhere(job: Job, url: str, storage: Mapping[str, Any]) -> None:
     """Run a task as in another process; an attempt is left where it is, as by one that died."""
-    async with open_task(url, job.job_id, TASKS, storage_options=storage) as task:
+    async with api.job(url, job.job_id, storage_options=storage).task(TASKS) as task:
         await task.put("day=3/part-4.parquet", part(TASKS))
     assert task.commit is not None
     job.accept(task.commit)

@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task import abort_after
@@ -63,9 +63,8 @@ async def opened(job: SourceJob) -> AsyncIterator[Committer]:
 
     Raises ``OptionError``, ``UnsupportedError``.
     """
-    async with open_committer(
-        job.url, job.job_id, options=job.options, storage_options=job.storage
-    ) as committer:
+    ref = JobRef(job.url, job.job_id, options=job.options, storage_options=job.storage)
+    async with ref.open() as committer:
         yield committer
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asynccommit import open_job, open_task, resume_job, rollback_job
-from asynccommit.api import job_statuses, open_committer
+from asynccommit import api, open_job
+from asynccommit.api import JobRef, job_statuses
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.layouts.file_output import FileLayout, job_of_task, recorded
 from asynccommit.commit.layouts.layout import Layout, TaskCommit
@@ -79,7 +79,7 @@ async def test_a_job_from_end_to_end(tmp_path: Path) -> None:
     async with open_job(dest, committer="file_v1") as job:
         async with job.task(0) as task:
             write(task.directory, {"day=1/part-0": "a"})
-        async with open_task(dest, job.job_id, 1, committer="file_v1") as other:
+        async with api.job(dest, job.job_id, committer="file_v1").task(1) as other:
             write(other.directory, {"day=1/part-1": "b", "part-1": "c"})
         assert other.commit is not None
         job.accept(other.commit)
@@ -160,7 +160,7 @@ async def test_resumed_and_rolled_back_without_a_committers_name(tmp_path: Path)
             await broken.commit_job(commits)
         (status,) = await job_statuses(dest)
         assert (status.state, status.files) == (State.STOPPED, 3)
-        await (resume_job(dest) if forward else rollback_job(dest))
+        await (api.job(dest).resume() if forward else api.job(dest).rollback())
 
         done = {"part-0": "new", "part-1": "x", "new/part-2": "y"}
         assert visible(dest) == (done if forward else {"part-0": "old"})
@@ -325,7 +325,7 @@ async def test_a_file_that_takes_anothers_place(tmp_path: Path) -> None:
 
     assert "stray" not in [Path(name).name for name in visible(tmp_path)]
     await asyncio.to_thread(lost.with_name("stray").rename, lost)
-    await resume_job(tmp_path)
+    await api.job(tmp_path).resume()
     assert visible(tmp_path) == MANY
 
 
@@ -492,7 +492,7 @@ async def test_a_task_that_comes_too_late(tmp_path: Path) -> None:
     await late.abort_task(task_id, attempt_id)
 
     assert place.exists()
-    await resume_job(tmp_path)
+    await api.job(tmp_path).resume()
     assert visible(tmp_path) == {"part-0": "a"}
 
 
@@ -593,7 +593,7 @@ async def test_nothing_is_recovered_from_a_commit_that_has_begun(tmp_path: Path)
     await second.setup_job()
     with pytest.raises(CommitError, match="another attempt of this job"):
         await second.recover_task(ids(0)[0])
-    await resume_job(tmp_path)
+    await api.job(tmp_path).resume()
 
     assert visible(tmp_path) == {"part-0": "a", "part-1": "b"}
 
@@ -682,7 +682,7 @@ async def test_abort_after_the_commit_has_begun(tmp_path: Path) -> None:
     with pytest.raises(CommitError):
         await broken.commit_job(commits)
     assert (await job_at(tmp_path).abort_job()).outcome == "kept"
-    await resume_job(tmp_path)
+    await api.job(tmp_path).resume()
 
     assert visible(tmp_path) == {"part-0": "a"}
     with pytest.raises(CommittedError):
@@ -781,7 +781,7 @@ async def test_a_number_is_no_job_id(tmp_path: Path, committer: str) -> None:
     """``_temporary/0`` is of all jobs of stock Spark: a job ``0`` would delete what they have."""
     write(tmp_path, {f"_temporary/0/{OTHER}/part-0": "x"})
     with pytest.raises(OptionError, match="choose another, such as 'job-0'"):
-        async with open_committer(tmp_path, "0", committer=committer) as job:
+        async with JobRef(tmp_path, "0", committer=committer).open() as job:
             await job.setup_job()
 
     assert left(tmp_path) == [f"0/{OTHER}/part-0"]
@@ -789,7 +789,7 @@ async def test_a_number_is_no_job_id(tmp_path: Path, committer: str) -> None:
 
 async def test_a_file_layout_is_wanted(tmp_path: Path) -> None:
     """The committer opens for an application attempt, and plans without changing anything."""
-    async with open_committer(tmp_path, JOB, committer="file") as job:
+    async with JobRef(tmp_path, JOB, committer="file").open() as job:
         await job.setup_job()
         await job.setup_task(ids(0)[1])
         await job.commit_task(*ids(0))

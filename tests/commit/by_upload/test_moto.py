@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit import open_job, open_task
+from asynccommit import api, open_job
 from asynccommit.options.uploads import S3A
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import tree_pages
@@ -50,7 +50,7 @@ async def test_job_over_the_wire(moto_url: str, tmp_path: Path, committer: str) 
         async with job.task(0) as task, await task.open("day=1/large") as file:
             for start in range(0, len(large), 1 << 20):
                 await file.write(large[start : start + (1 << 20)])
-        async with open_task(url, job.job_id, 1, **given) as other:
+        async with api.job(url, job.job_id, **given).task(1) as other:
             await other.put("day=2/a b+c%d.csv", b"1,2")
             await other.put(f"d{ODD}/x{ODD}", b"odd")
             await other.put("empty", b"")

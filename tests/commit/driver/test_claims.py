@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.errors import CommitError, ExistsError
@@ -42,11 +42,11 @@ from tests.support.uploads import DEST, SMALLEST
 ROUNDS = 30
 RACER = """
 import asyncio, sys
-from asynccommit.api import open_committer
+from asynccommit.api import JobRef
 from asynccommit.errors import CommitError, ExistsError
 
 async def act(what, committer, number):
-    async with open_committer(sys.argv[1], f"job-{number}", committer=committer) as made:
+    async with JobRef(sys.argv[1], f"job-{number}", committer=committer).open() as made:
         if what == "job":
             await made.setup_job()
         else:
@@ -107,7 +107,7 @@ def test_two_processes_at_once(
     """Of two processes that set up one job, or one task attempt, at once, one is told so."""
 
     async def set_up(number: int) -> None:
-        async with open_committer(tmp_path, f"job-{number}", committer=committer) as made:
+        async with JobRef(tmp_path, f"job-{number}", committer=committer).open() as made:
             await made.setup_job()
 
     found = []

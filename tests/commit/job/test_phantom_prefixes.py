@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from asynccommit.api import job_statuses, open_committer, open_job
+from asynccommit.api import JobRef, job_statuses, open_job
 from asynccommit.commit.by_upload.magic import MagicCommitter
 from asynccommit.commit.job.cleanup import first_below, is_phantom
 from asynccommit.inspect.status import look_under
@@ -83,7 +83,7 @@ async def test_a_job_that_was_just_set_up_is_one(
 ) -> None:
     """The object that stands for its directory tells it from an empty prefix."""
     how = given(bucket, tmp_path)
-    async with open_committer(URL, "new", committer=kind, **how) as job:
+    async with JobRef(URL, "new", committer=kind, **how).open() as job:
         await job.setup_job()
     linger(DIRECTORIES[kind].replace("ID", "gone"))
     storage = {"bucket": bucket}
@@ -97,7 +97,7 @@ async def test_a_job_that_was_just_set_up_is_one(
 async def test_an_aborted_job_is_not_listed(bucket: S3Bucket, tmp_path: Path, kind: str) -> None:
     """An abort says that all is deleted, and the prefixes that are still shown are no job."""
     how = given(bucket, tmp_path)
-    async with open_committer(URL, "old", committer=kind, **how) as job:
+    async with JobRef(URL, "old", committer=kind, **how).open() as job:
         await job.setup_job()
         linger(DIRECTORIES[kind].replace("ID", "old"))
         report = await job.abort_job()
@@ -152,7 +152,7 @@ async def test_an_abort_names_what_came_to_a_prefix(bucket: S3Bucket, tmp_path: 
     async def late() -> None:
         await store_of(bucket).put(key, b"{}")
 
-    async with open_committer(URL, "old", committer="magic", **given(bucket, tmp_path)) as job:
+    async with JobRef(URL, "old", committer="magic", **given(bucket, tmp_path)).open() as job:
         await job.setup_job()
         assert isinstance(job, MagicCommitter)
         job.store = job.pending = cast(Any, Wrapped(job.store, Straggler("delete_many", late)))

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from asynccommit import CommitError, OptionError, TaskCommit, sync
-from asynccommit.api import job_statuses, open_committer, resume_job, rollback_job
+from asynccommit import CommitError, OptionError, TaskCommit, api, sync
+from asynccommit.api import JobRef, job_statuses
 from asynccommit.commit.registry import Committer
 from asynccommit.results import NOT_BEGUN
 from asynccommit.stores import registry
@@ -94,7 +94,7 @@ class Live:
 
     def opened(self) -> Any:
         """Return the job's committer, opened as another process would."""
-        return open_committer(self.table.url, self.job_id, committer=self.kind, **self.table.given)
+        return JobRef(self.table.url, self.job_id, committer=self.kind, **self.table.given).open()
 
     async def begin(self, tag: str) -> None:
         """Set the job up and commit its task. Raises ``CommitError``."""
@@ -157,9 +157,9 @@ async def act(table: Table, one: Live, verb: str) -> None:
         async with one.opened() as job:
             assert bool((await job.abort_job()).kept) is one.cut
     elif verb == "rollback" and one.cut:
-        await rollback_job(table.url, one.job_id, **table.given)
+        await api.job(table.url, one.job_id, **table.given).rollback()
     elif verb == "resume" and one.cut:
-        await resume_job(table.url, one.job_id, **table.given)
+        await api.job(table.url, one.job_id, **table.given).resume()
     elif one.kind != "file_v1" or one.cut:
         assert (one.job_id, not one.cut) in found
 
@@ -287,10 +287,10 @@ async def _begin(table: Path) -> None:
 
 async def test_tasks_with_the_same_ids(tmp_path: Path) -> None:
     """Two jobs of FileOutputCommitter whose tasks cannot be told apart are not there at once."""
-    async with open_committer(tmp_path, "job_n7_0000", committer="file_v1") as job:
+    async with JobRef(tmp_path, "job_n7_0000", committer="file_v1").open() as job:
         await job.setup_job()
     before = sorted(tmp_path.rglob("*"))
-    async with open_committer(tmp_path, "n7", committer="file_v1") as other:
+    async with JobRef(tmp_path, "n7", committer="file_v1").open() as other:
         with pytest.raises(
             CommitError, match="job_n7_0000 has tasks with the ids of this job's tasks"
         ):

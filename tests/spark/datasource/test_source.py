@@ -318,7 +318,7 @@ def test_commit_that_dies_half_way(source: Any, table: Path) -> None:
 
     with pytest.raises(Exception, match="asynccommit resume"):
         save(frame, table, partitionBy="p")
-    sync.resume_job(str(table))
+    sync.job(str(table)).resume()
 
     assert len(half) == 2
     assert ids(source, table) == [*range(100)]

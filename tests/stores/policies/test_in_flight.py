@@ -25,7 +25,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from asynccommit import sync
 
 options = {"endpoint_url": sys.argv[1], "token": "anon", "http_library": sys.argv[2]}
-with sync.job("gs://data/out", storage_options=options) as job, job.task(0) as task:
+with sync.open_job("gs://data/out", storage_options=options) as job, job.task(0) as task:
     for number in range(200):
         task.put(f"part-{number}", b"x")
 print(job.report.files, {*job.report.waited} & {"backoff", "budget"})
