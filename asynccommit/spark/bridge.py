@@ -255,13 +255,13 @@ async def _clear(request: Mapping[str, Any]) -> None:
         )
 
 
-def stream(request: Mapping[str, Any]) -> None:
-    """Begin, end or abort a batch of Spark's own file sink.
+def stream(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a query of Spark's own file sink, or end or abort a batch of it.
 
-    Raises ``AsyncCommitError``.
+    Returns what the JVM is to know. Raises ``AsyncCommitError``.
     """
     _look_ahead(request)
-    BATCHES.answer(request, storage_of(request))
+    return BATCHES.answer(request, storage_of(request))
 
 
 def _look_ahead(request: Mapping[str, Any]) -> None:
@@ -414,15 +414,15 @@ class Bridge:
         try:
             what = orjson.loads(request)
             _refuse_other_builds(what.get("build"))
-            kinds = {
+            kinds: dict[str, Callable[[Mapping[str, Any]], Any]] = {
                 "check": self._check,
                 "abort": self._abort,
                 "clear": clear,
                 "stream": stream,
             }
             if at_once := kinds.get(what.get("what")):
-                at_once(what)
-                return orjson.dumps({"ok": True, "build": build_id()}).decode()
+                said = at_once(what) or {}
+                return orjson.dumps({"ok": True, "build": build_id(), **said}).decode()
             reply, mine = self._reply_for(_key(what))
         except Exception as error:
             return _failure(error, what)

@@ -1,8 +1,8 @@
-"""Begin, end and abort batches of Spark's own file sink.
+"""Check a query of Spark's own file sink, and clean up after its batches.
 
-The tasks write to final places, and Spark adds a batch to its log. What is done here is what Spark
-does not do: the names of a run are announced beforehand, so that a later run finds what it left,
-and the log has one query.
+The tasks write to final places, and Spark adds a batch to its log. The driver's JVM announces the
+names of a run beforehand. What is done here is to keep a log to one query, and to delete what runs
+have left that failed or died.
 """
 
 from __future__ import annotations
@@ -38,58 +38,42 @@ class StreamBatches:
     def __init__(self) -> None:
         self._left: OrderedDict[str, list[NamedRun]] = OrderedDict()
 
-    def answer(self, request: Mapping[str, Any], storage: Storage) -> None:
-        """Do what a request says. Raises ``AsyncCommitError``."""
-        step = request["step"]
-        if step == "check" and _start(request) in self._left:
-            return
-        steps = {
-            "check": self._check,
-            "begin": self._begin,
-            "end": self._end,
-            "abort": self._abort,
-        }
-        submit(steps[step](request, storage))
+    def answer(self, request: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+        """Answer a request with what the JVM must know.
 
-    async def _check(self, request: Mapping[str, Any], storage: Storage) -> None:
-        async with _opened(request, storage) as (store, dest):
-            await self._enter(store, dest, request)
+        Raises ``AsyncCommitError``.
+        """
+        steps = {"check": self._check, "end": self._end, "abort": self._abort}
+        return submit(steps[request["step"]](request, storage))
 
-    async def _begin(self, request: Mapping[str, Any], storage: Storage) -> None:
-        async with _opened(request, storage) as (store, dest):
-            await self._enter(store, dest, request)
-            await BatchNames(store, dest, _MAX_BYTES).announce(_run(request))
-
-    async def _enter(self, store: Store, dest: Address, request: Mapping[str, Any]) -> None:
+    async def _check(self, request: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
         """Claim the log for a query that starts; see what earlier runs left."""
-        known = _start(request)
-        if known in self._left:
-            return
-        await _claim(store, dest, request)
-        self._left[known] = await BatchNames(store, dest, _MAX_BYTES).announced()
+        async with _opened(request, storage) as (store, dest):
+            await _claim(store, dest, request)
+            left = await BatchNames(store, dest, _MAX_BYTES).announced()
+        self._left[_start(request)] = left
         while len(self._left) > _REMEMBERED:
             self._left.popitem(last=False)
+        return {}
 
-    async def _end(self, request: Mapping[str, Any], storage: Storage) -> None:
-        run = _run(request)
-        async with _opened(request, storage) as (store, dest):
-            names = BatchNames(store, dest, _MAX_BYTES)
-            if request["again"]:
-                await names.keep(run, request["files"])
-            else:
-                await names.withdraw(run)
-            left = self._left.get(_start(request), [])
-            over = [one for one in left if one.batch <= run.batch]
-            if over:
-                done = await names.settle(over)
-                _tell(dest, len(done.deleted), done.kept)
-                self._left[_start(request)] = [one for one in left if one.batch > run.batch]
+    async def _end(self, request: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+        """Delete what runs of batches up to this one left."""
+        batch, start = request["batch"], _start(request)
+        left = self._left.get(start, [])
+        over = [one for one in left if one.batch <= batch]
+        if over:
+            async with _opened(request, storage) as (store, dest):
+                done = await BatchNames(store, dest, _MAX_BYTES).settle(over)
+            _tell(dest, len(done.deleted), done.kept)
+            self._left[start] = left = [one for one in left if one.batch > batch]
+        return {"settled": not left}
 
-    async def _abort(self, request: Mapping[str, Any], storage: Storage) -> None:
+    async def _abort(self, request: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
         async with _opened(request, storage) as (store, dest):
             names = BatchNames(store, dest, _MAX_BYTES)
             done = await names.abort(_run(request), request["files"], sent=request["sent"])
             _tell(dest, len(done.deleted), done.kept)
+        return {}
 
 
 def _tell(dest: Address, deleted: int, kept: Mapping[str, str]) -> None:

@@ -1,10 +1,11 @@
-"""Announce the names of a batch's files, and delete what lost runs left.
+"""Read the announcements of runs, and delete what lost runs left.
 
 Spark's own file sink writes the files of a batch to their places at once, and then adds them to the
 log. If its driver dies in between they are in no batch, and the next run of the batch has other
 files. So under this package's protocol for that sink half of the id in a name is a token, of one
-run of one batch. Before there are files it is announced, by an empty file in the directory of the
-log whose name says everything.
+run of one batch. Before there are files the driver's JVM announces it, by an empty file in the
+directory of the log whose name says everything. If a task had more than one attempt, the file has
+the URIs of what the run listed, which the log may have dropped by the time that others are deleted.
 
 A run that is over leaves its announcement if tasks may have left files. Once the log has the batch,
 no other run of it can be listed any more, and the files with such a token that the log lacks are
@@ -82,28 +83,6 @@ class BatchNames:
         self._store, self._dest = store, dest
         self._source = LogSource(store, dest, max_bytes)
 
-    async def announce(self, run: NamedRun) -> None:
-        """Announce a run, before it has files.
-
-        Raises ``StoreError``: then the run may not begin.
-        """
-        path = self._path(run)
-        if self._store.traits.directories:
-            await self._store.mkdir(self._dest.child(FOLDER).path)
-        await self._store.put(path, b"")
-        if not self._store.traits.durable:
-            await self._store.sync(path)
-            await self._store.sync(self._dest.child(FOLDER).path)
-
-    async def keep(self, run: NamedRun, files: Iterable[str]) -> None:
-        """Leave the announcement of a listed run, with the files it lists.
-
-        Args:
-            run: a run of which some task had more than one attempt.
-            files: URIs of its files. The log may have dropped them when the others are deleted.
-        """
-        await self._store.put(self._path(run), "\n".join(files).encode())
-
     async def abort(self, run: NamedRun, files: Iterable[str], *, sent: bool) -> Discarded:
         """Delete a failed run's files, except those the log may list.
 
@@ -117,10 +96,6 @@ class BatchNames:
         listed = set[str]() if info is None else await self._listed([info], {run.token})
         entries = [SinkFile(uri, 0, 0) for uri in files]
         return await discard(self._store, self._dest, entries, listed, why)
-
-    async def withdraw(self, run: NamedRun) -> None:
-        """Remove the announcement of a run that has left nothing."""
-        await self._remove(run)
 
     async def announced(self) -> list[NamedRun]:
         """Return the announced runs, oldest batch first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
@@ -15,13 +15,14 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.tree import remove_file
 from asynccommit.streaming.batch_names import BatchNames, NamedRun, named_run, token_of
 from asynccommit.streaming.entries import FOLDER
+from asynccommit.streaming.expire import Discarded
 from asynccommit.streaming.log import SinkFile
 from asynccommit.testing.models.crashes import Crash, Process, When
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_sink_log import KINDS, LATENCY, dest, new, on, until_death, writer
 from tests.support.crashes import ModelWorld
-from tests.support.sink import entry
+from tests.support.sink import announce, entry
 
 FIRST, SECOND = "0f3e8a21-9c4d-4b1e", "aaaaaaaa-aaaa-4aaa"
 LIMIT = 1 << 20
@@ -37,17 +38,27 @@ class Driver:
         self.store = store_of(world, f"{token[:4]}-names", self.process)
         self.names = BatchNames(self.store, dest(world), LIMIT)
 
-    async def run(self) -> None:
-        """Start, and run the batch that the log lacks."""
+    async def run(self, *, fails: bool = False) -> None:
+        """Start, and run the batch that the log lacks, with an announcement for the next one."""
         newest = await self.log.latest()
         batch = 0 if newest is None else newest + 1
         left = await self.names.announced()
         run = NamedRun(batch, self.token, "q")
-        await self.names.announce(run)
+        await announce(self.store, dest(self.world), run)
         files = [await write(self.store, self.world, self.token, n) for n in range(2)]
+        if fails:
+            await self.names.abort(run, [file.path for file in files], sent=False)
+            return
         await self.log.add(batch, files, query="q")
-        await self.names.withdraw(run)
+        await self.remove(run)
+        ahead = NamedRun(batch + 1, f"{self.token[:-4]}4fff", "q")
+        await announce(self.store, dest(self.world), ahead)
         await self.names.settle(one for one in left if one.batch <= batch)
+        await self.remove(ahead)
+
+    async def remove(self, run: NamedRun) -> None:
+        """Remove an announcement."""
+        await remove_file(self.store, dest(self.world).child(FOLDER, run.name).path)
 
 
 def store_of(world: ModelWorld, name: str, process: Process | None = None) -> Store:
@@ -94,8 +105,8 @@ async def left(world: ModelWorld) -> tuple[set[str], list[str]]:
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_death_at_every_write(kind: str, when: When) -> None:
-    """Whatever the driver died at, and the next one too, a third start leaves no file that is in
-    no batch, and no announcement."""
+    """Whatever the driver died at, and the next one too, two batches later there is no file that is
+    in no batch, and no announcement."""
 
     async def work(world: ModelWorld) -> None:
         whole = Driver(world.copy(), FIRST)
@@ -106,7 +117,8 @@ def test_a_death_at_every_write(kind: str, when: When) -> None:
             for second in range(1, 12, 3):
                 twice = again.copy()
                 await until_death(Driver(twice, SECOND, Crash(second, when)).run())
-                await Driver(twice, "bbbbbbbb-bbbb-4bbb").run()
+                for last in ("bbbbbbbb-bbbb-4bbb", "cccccccc-cccc-4ccc"):
+                    await Driver(twice, last).run()
                 assert await left(twice) == (set(), []), (number, second)
 
     on(kind, work)
@@ -143,6 +155,26 @@ async def outlived(world: ModelWorld, seen: Counter[str]) -> None:
     seen["runs"] += 1
 
 
+async def aborted(world: ModelWorld, seen: Counter[str]) -> None:
+    """Have a batch fail, or its driver die in the abort; a task of it died, another goes on."""
+    rng = random.Random(world.seed)
+    world.storm(random.Random(world.seed), Climate.from_json({"latency": LATENCY}))
+    await write(store_of(world, "dead task"), world, FIRST, 9)
+    crash = rng.choice([None, Crash(rng.randint(4, 6), rng.choice([*When]))])
+
+    async def late() -> None:
+        await asyncio.sleep(rng.uniform(0, 12))
+        await late_task(world, seen)
+
+    task = asyncio.create_task(late())
+    await until_death(Driver(world, FIRST, crash).run(fails=True))
+    seen["died"] += crash is not None
+    await Driver(world, SECOND).run()
+    await task
+    seen["orphans"] += len((await left(world))[0])
+    seen["rows"] += len(await writer(world, "reader")[0].files())
+
+
 SEEDS = range(500_000, 500_060)
 
 
@@ -155,6 +187,15 @@ def test_tasks_that_outlive_their_driver() -> None:
     assert seen["gave up"] > 0, seen
 
 
+def test_tasks_that_outlive_an_abort() -> None:
+    """A batch that failed leaves nothing after its next run, whatever its tasks wrote later."""
+    seen = weather(aborted, SEEDS)
+
+    assert seen["orphans"] == 0, seen
+    assert seen["rows"] == 2 * len(SEEDS), seen
+    assert min(seen["kept"], seen["gave up"], seen["died"]) > 0, seen
+
+
 def test_announcement_that_goes_last_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a start that takes the announcement away after it has looked loses files."""
 
@@ -165,3 +206,19 @@ def test_announcement_that_goes_last_is_found(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(BatchNames, "_end", later)
 
     assert weather(outlived, SEEDS)["orphans"] > 0
+
+
+def test_abort_that_withdraws_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: an abort that takes its announcement away has nobody look for what comes later."""
+    abort = BatchNames.abort
+
+    async def withdrawn(
+        self: BatchNames, run: NamedRun, files: Iterable[str], *, sent: bool
+    ) -> Discarded:
+        done = await abort(self, run, files, sent=sent)
+        await self._remove(run)
+        return done
+
+    monkeypatch.setattr(BatchNames, "abort", withdrawn)
+
+    assert weather(aborted, SEEDS)["orphans"] > 0

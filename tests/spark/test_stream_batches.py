@@ -1,4 +1,4 @@
-"""The announcements of a batch of Spark's file sink, made and removed at the JVM's request."""
+"""What the JVM asks of Python before and after batches of Spark's file sink."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.stream_batches import StreamBatches
 from asynccommit.streaming.batch_names import NamedRun, named_run
 from tests.streaming.test_publish_intents import Table
+from tests.support.sink import announce
 
 TOKEN = "0f3e8a21-9c4d-4b1e"
 OTHER = "aaaaaaaa-aaaa-4aaa"
@@ -29,11 +30,11 @@ class Query:
     def __init__(self, table: Table, query: str = "q1") -> None:
         self._table, self._query, self._batches = table, query, StreamBatches()
 
-    def __call__(self, step: str, batch: int, token: str = TOKEN, **more: Any) -> None:
-        """Send a request."""
+    def __call__(self, step: str, batch: int, token: str = TOKEN, **more: Any) -> dict[str, Any]:
+        """Send a request; return the reply."""
         said = {"query": self._query, "run": "r", "description": f"name<br/>id = {self._query}"}
         request = {"step": step, "batch": batch, "token": token, **said, **more}
-        self._batches.answer({**request, "dest": f"file:{self._table.path}"}, {})
+        return self._batches.answer({**request, "dest": f"file:{self._table.path}"}, {})
 
 
 @pytest.fixture
@@ -52,29 +53,26 @@ def name(token: str, number: int = 0) -> str:
     return f"part-{number:05d}-{token}-8000-0123456789ab-c000.orc"
 
 
-def test_batch(table: Table) -> None:
-    """A batch is announced while it runs, and leaves nothing; one whose tasks failed leaves its
-    announcement to the next start."""
+def test_end(table: Table) -> None:
+    """The first batch of a start deletes what dead runs of it left, and no file that the log has
+    listed once; a run whose batch the log lacks waits for a later one."""
+    files = table.publish(name(TOKEN), name(TOKEN, 2))
+    submit(table.log.add(0, files[:1]))  # the other one is out of the log by its age
+    table.publish(name(TOKEN, 1), name(OTHER))
+    listed = "\n".join(file.path for file in files)
+    submit(announce(table.store, table.dest, NamedRun(0, TOKEN, "q1"), listed))
+    submit(announce(table.store, table.dest, NamedRun(2, OTHER, "q1")))
+
     query = Query(table)
-    query("check", 0)
-    query("begin", 0)
-    assert runs(table) == [NamedRun(0, TOKEN, "q1")]
-    submit(table.log.add(0, table.publish(name(TOKEN))))
-    query("end", 0, again=False)
-    assert runs(table) == []
+    query("check", 1)
+    submit(table.log.add(1, []))
+    assert query("end", 1) == {"settled": False}
+    assert table.files() == [name(TOKEN), name(OTHER), name(TOKEN, 2)]
+    assert runs(table) == [NamedRun(2, OTHER, "q1")]
 
-    query("begin", 1, OTHER)
-    files = table.publish(name(OTHER), name(OTHER, 2))
-    submit(table.log.add(1, files[:1]))  # the other one is out of the log by its age
-    table.publish(name(OTHER, 1))
-    query("end", 1, OTHER, again=True, files=[file.path for file in files])
-    assert runs(table) == [NamedRun(1, OTHER, "q1")]
-
-    restarted = Query(table)
-    restarted("begin", 2)
     submit(table.log.add(2, []))
-    restarted("end", 2, again=False)
-    assert table.files() == [name(TOKEN), name(OTHER), name(OTHER, 2)]
+    assert query("end", 2) == {"settled": True}
+    assert table.files() == [name(TOKEN), name(TOKEN, 2)]
     assert runs(table) == []
 
 
@@ -82,8 +80,8 @@ def test_abort(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     """Files of a batch that failed are deleted, unless it may be in the log all the same."""
     caplog.set_level(logging.INFO)
     files = [file.path for file in table.publish(name(TOKEN), name(TOKEN, 1))]
+    submit(announce(table.store, table.dest, NamedRun(0, TOKEN, "q1")))
     query = Query(table)
-    query("begin", 0)
 
     query("abort", 0, files=files, sent=True)
     assert table.files() == [name(TOKEN), name(TOKEN, 1)]
@@ -93,13 +91,11 @@ def test_abort(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     assert runs(table) == [NamedRun(0, TOKEN, "q1")]
 
 
-@pytest.mark.parametrize("step", ["check", "begin"])
-def test_second_query(table: Table, step: str) -> None:
-    """A second query is refused, however often it asks, and announces nothing."""
+def test_second_query(table: Table) -> None:
+    """A second query is refused, however often it asks."""
     Query(table)("check", 0)
     second = Query(table, "q2")
 
     for _ in range(2):
         with pytest.raises(SinkLogForeignError, match=r"belongs to query 'name' .q1."):
-            second(step, 0)
-    assert runs(table) == []
+            second("check", 0)

@@ -11,6 +11,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.streaming.batch_names import BatchNames, NamedRun, named_run, token_of
 from asynccommit.streaming.entries import FOLDER
 from tests.streaming.test_publish_intents import Table
+from tests.support.sink import announce
 
 DEAD = NamedRun(1, "0f3e8a21-9c4d-4b1e", "q")
 OTHER = NamedRun(1, "aaaaaaaa-aaaa-4aaa", "q")
@@ -47,7 +48,7 @@ def test_names_say_everything() -> None:
 
 def test_run_that_died(table: Table) -> None:
     """What a dead run left is deleted once the log has its batch, in partitions too."""
-    submit(names_of(table).announce(DEAD))
+    submit(announce(table.store, table.dest, DEAD))
     (table.path / "p=1").mkdir()
     table.publish(part(DEAD, 0), f"p=1/{part(DEAD, 1)}")
     names = names_of(table)
@@ -68,7 +69,7 @@ def test_run_that_died(table: Table) -> None:
 
 def test_what_is_listed_stays(table: Table) -> None:
     """Of a run that died after its batch was listed only what a failed task left is deleted."""
-    submit(names_of(table).announce(DEAD))
+    submit(announce(table.store, table.dest, DEAD))
     files = table.publish(part(DEAD, 0), part(DEAD, 1))
     submit(table.log.add(1, files[:1]))
 
@@ -81,7 +82,7 @@ def test_what_is_listed_stays(table: Table) -> None:
 @pytest.mark.parametrize("more", [3, 12])
 def test_what_is_listed_stays_after_compaction(table: Table, more: int) -> None:
     """The log still tells what a batch listed when only a compact file has it."""
-    submit(names_of(table).announce(DEAD))
+    submit(announce(table.store, table.dest, DEAD))
     submit(table.log.add(1, table.publish(part(DEAD, 0))))
     for batch in range(2, 2 + more):
         submit(table.log.add(batch, []))
@@ -96,7 +97,7 @@ def test_what_is_listed_stays_after_compaction(table: Table, more: int) -> None:
 
 def test_settling_that_was_cut_short(table: Table) -> None:
     """From the moment of looking on tasks are refused; the next run finishes what was begun."""
-    submit(names_of(table).announce(DEAD))
+    submit(announce(table.store, table.dest, DEAD))
     submit(table.log.add(1, table.publish(part(OTHER, 0))))
     table.publish(part(DEAD, 0))
     log = table.path / FOLDER / "1"
@@ -113,13 +114,4 @@ def test_settling_that_was_cut_short(table: Table) -> None:
     names = names_of(table)
     submit(names.settle(submit(names.announced())))
     assert table.files() == ["first", "foreign", part(OTHER, 0)]
-    assert table.hidden() == []
-
-
-def test_run_that_left_nothing(table: Table) -> None:
-    """A run that ends well takes its announcement away, and looks for nothing."""
-    names = names_of(table)
-    submit(names.announce(DEAD))
-    submit(names.withdraw(DEAD))
-
     assert table.hidden() == []

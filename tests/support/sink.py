@@ -12,9 +12,11 @@ from typing import TypeVar
 
 from asynccommit.runtime.host import Host
 from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.tree import list_if_there
 from asynccommit.stores.urls import Address, parse_url
+from asynccommit.streaming.batch_names import NamedRun
 from asynccommit.streaming.entries import FOLDER, LogFileWriter, sink_uri
 from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
 from asynccommit.testing.models.s3.client import SimS3Store
@@ -30,6 +32,13 @@ NOW = 1_795_000_000.0
 def entry(dest: Address, name: str, size: int = 10, modified: int = 1_795_000_000_000) -> SinkFile:
     """Return an entry for a file of a table."""
     return SinkFile(sink_uri(dest.child(*name.split("/"))), size, modified)
+
+
+async def announce(store: Store, dest: Address, run: NamedRun, listed: str = "") -> None:
+    """Announce a run of a batch as Spark's driver does, or leave with it what it has listed."""
+    if store.traits.directories:
+        await store.mkdir(dest.child(FOLDER).path)
+    await store.put(dest.child(FOLDER, run.name).path, listed.encode())
 
 
 def of_disk(path: Path, table: Path) -> SinkFile:

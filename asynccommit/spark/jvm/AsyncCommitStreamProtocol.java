@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Future;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -61,12 +60,11 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
       Path dest = new Path(path);
       FileSystem fs = dest.getFileSystem(context.getConfiguration());
       if (Support.decide(fs, path)) {
-        String id = UUID.randomUUID().toString();
-        Configuration conf = context.getConfiguration();
-        run = new StreamBatch(fs.makeQualified(dest), batch, id.substring(0, 18), conf);
+        run = new StreamBatch(fs.makeQualified(dest), batch, context.getConfiguration());
         written = new ArrayList();
-        announcement = run.begin();
-        token = run.token;
+        Announcement announced = run.begin();
+        announcement = announced.path.toString();
+        token = announced.token;
       }
       super.setupJob(context);
     } catch (Exception e) {

@@ -23,8 +23,11 @@ final class Driver {
     }
   }
 
-  /** Asks the engine for something. Throws QueryExecutionException with its words if it says no. */
-  static void ask(Engine engine, Map request)
+  /**
+   * Asks the engine for something, and returns its reply. Throws QueryExecutionException with its words
+   * if it says no.
+   */
+  static Map ask(Engine engine, Map request)
       throws IOException, NoAnswer, QueryExecutionException {
     request.put("build", Keys.BUILD);
     ObjectMapper mapper = new ObjectMapper();
@@ -44,6 +47,7 @@ final class Driver {
               + ", and its Python has another: start Spark with the jar that asynccommit spark-conf"
               + " writes, of the same environment");
     }
+    return reply;
   }
 
   /**

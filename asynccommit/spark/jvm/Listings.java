@@ -132,10 +132,15 @@ final class Listings {
     found.put(directory.toUri().getPath(), entries);
   }
 
+  /** Returns a maker of threads that keep neither the JVM nor a session's classes alive. */
+  static ThreadFactory threads(String prefix) {
+    return new Named(prefix);
+  }
+
   private static ThreadPoolExecutor pool() {
     ThreadPoolExecutor made =
         new ThreadPoolExecutor(
-            THREADS, THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue(), new Named());
+            THREADS, THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue(), threads("asynccommit-list-"));
     made.allowCoreThreadTimeOut(true);
     return made;
   }
@@ -169,12 +174,16 @@ final class Listings {
     }
   }
 
-  /** Threads that keep neither the JVM nor a session's classes alive. */
   private static final class Named implements ThreadFactory {
     private final AtomicInteger count = new AtomicInteger();
+    private final String prefix;
+
+    Named(String prefix) {
+      this.prefix = prefix;
+    }
 
     public Thread newThread(Runnable work) {
-      Thread thread = new Thread(work, "asynccommit-list-" + count.incrementAndGet());
+      Thread thread = new Thread(work, prefix + count.incrementAndGet());
       thread.setDaemon(true);
       thread.setContextClassLoader(Listings.class.getClassLoader());
       return thread;

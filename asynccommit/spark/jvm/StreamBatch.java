@@ -14,31 +14,35 @@ import org.apache.spark.SparkContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** One run of a batch, as the driver's JVM tells Python of it. */
+/**
+ * One run of a batch in the driver. Python is asked at the first batch of each start of a query, which
+ * may not be that of the log, and after it, to delete what earlier starts have left.
+ */
 final class StreamBatch {
   private static final Logger LOG = LoggerFactory.getLogger(StreamBatch.class);
   static final String QUERY = "sql.streaming.queryId";
   static final String RUN = "spark.jobGroup.id"; // the id of one start of the query
   private static final String DESCRIPTION = "spark.job.description";
 
-  private static final Set ENDED = ConcurrentHashMap.newKeySet(); // starts that have ended a batch
+  private static final Set CHECKED = ConcurrentHashMap.newKeySet(); // starts that the log belongs to
+  private static final Set ENDED = ConcurrentHashMap.newKeySet(); // those that have ended a batch
+  private static final Set SETTLED = ConcurrentHashMap.newKeySet(); // and found nothing more to delete
 
-  final String token;
   private final Path dest;
   private final long batch;
   private final String query;
   private final Configuration conf;
-  private final Engine engine;
   private final String start;
+  private final String place;
+  private Announcement announced = null;
 
-  StreamBatch(Path dest, long batch, String token, Configuration conf) throws Exception {
+  StreamBatch(Path dest, long batch, Configuration conf) {
     this.dest = dest;
     this.batch = batch;
-    this.token = token;
     this.conf = conf;
-    this.engine = Engine.forJob();
     this.query = local(QUERY, "unnamed");
     this.start = local(RUN, "");
+    this.place = start + " " + dest;
   }
 
   private static String local(String key, String other) {
@@ -48,24 +52,26 @@ final class StreamBatch {
 
   /** Refuses a query that the log does not belong to. */
   void check() throws Exception {
-    require("check");
-  }
-
-  /** Announces the names that this run will give, or refuses it; returns the announcement's path. */
-  String begin() throws Exception {
-    require("begin");
-    String name = "." + batch + "." + token + "." + query + ".batch"; // as in batch_names.py
-    return new Path(new Path(dest, "_spark_metadata"), name).toString();
-  }
-
-  private void require(String step) throws Exception {
+    if (CHECKED.contains(place)) {
+      return;
+    }
+    Announcement.forget(dest);
+    Engine engine = Engine.forJob();
     try {
-      Driver.ask(engine, request(step));
+      Driver.ask(engine, request("check"));
     } catch (Driver.NoAnswer e) {
       throw Driver.refusal(
           "asynccommit: no answer from " + engine.name() + ", so batch " + batch + " of " + dest
               + " was not begun: " + e.getMessage());
     }
+    CHECKED.add(place);
+  }
+
+  /** Announces the names that this run will give, or refuses it. */
+  Announcement begin() throws Exception {
+    check();
+    announced = Announcement.of(dest, conf, start, query, batch);
+    return announced;
   }
 
   /**
@@ -74,30 +80,52 @@ final class StreamBatch {
    */
   void end(List files, boolean again) {
     try {
-      final Map request = request("end");
-      request.put("again", Boolean.valueOf(again));
-      if (again) {
-        request.put("files", files);
+      final List listed = again ? files : null;
+      Listings.submit(
+          new Callable() {
+            public Object call() throws IOException {
+              withdraw(listed);
+              return null;
+            }
+          });
+      Announcement.begin(dest, conf, start, query, batch + 1);
+      if (!SETTLED.contains(place)) {
+        settle();
       }
-      Future said =
-          Listings.submit(
-              new Callable() {
-                public Object call() {
-                  tell(request);
-                  return null;
-                }
-              });
-      if (ENDED.add(start + " " + dest)) {
-        Listings.wait(said);
-      }
-    } catch (IOException e) { // it is committed
+    } catch (Exception e) { // it is committed
       LOG.warn("Batch {} of {} is in the log, but was not cleaned up after", batch, dest, e);
+    }
+  }
+
+  private void withdraw(List files) throws IOException {
+    if (files == null) {
+      announced.remove();
+    } else {
+      announced.keep(files);
+    }
+  }
+
+  private void settle() throws IOException {
+    final Map request = request("end");
+    Future said =
+        Listings.submit(
+            new Callable() {
+              public Object call() {
+                tell(request);
+                return null;
+              }
+            });
+    if (ENDED.add(place)) {
+      Listings.wait(said);
     }
   }
 
   private void tell(Map request) {
     try {
-      Driver.ask(engine, request);
+      Map reply = Driver.ask(Engine.forJob(), request);
+      if (Boolean.TRUE.equals(reply.get("settled"))) {
+        SETTLED.add(place);
+      }
     } catch (Exception e) {
       LOG.warn("Batch {} of {} is in the log, but was not cleaned up after", batch, dest, e);
     }
@@ -109,7 +137,7 @@ final class StreamBatch {
       Map request = request("abort");
       request.put("files", files);
       request.put("sent", Boolean.valueOf(sent));
-      Driver.ask(engine, request);
+      Driver.ask(Engine.forJob(), request);
     } catch (Exception e) {
       LOG.warn("Batch {} of {} failed; its next run deletes its files", batch, dest, e);
     }
@@ -122,7 +150,9 @@ final class StreamBatch {
     request.put("step", step);
     request.put("dest", dest.toUri().toString());
     request.put("batch", Long.valueOf(batch));
-    request.put("token", token);
+    if (announced != null) {
+      request.put("token", announced.token);
+    }
     request.put("query", query);
     request.put("run", start);
     request.put("description", local(DESCRIPTION, ""));

@@ -96,7 +96,7 @@ public final class StreamGuard extends Rule {
     }
     FileSystem fs = dest.getFileSystem(conf);
     if (Support.decide(fs, dest.toString())) {
-      new StreamBatch(fs.makeQualified(dest), batch, "", conf).check();
+      new StreamBatch(fs.makeQualified(dest), batch, conf).check();
     }
   }
 }
