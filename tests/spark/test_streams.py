@@ -160,18 +160,22 @@ def test_batch_that_fails(stream: Stream) -> None:
 @pytest.mark.full
 @local
 def test_stock_spark_and_back(stream: Stream) -> None:
-    """Stock Spark goes on with the log, and we after it, through compactions."""
+    """Stock Spark goes on with the log, and we after it; each compacts what the other has written,
+    and changes no byte of it."""
     for number in range(24):
-        if number % 5 == 0:
+        if number % 7 == 0:
             configure(stream.spark, streams=True)
-        elif number % 5 == 2:
+        elif number % 7 == 4:
             stream.spark.conf.unset(STREAM_KEY)
         stream.put(number)
         stream.run()
+        if number == 9:
+            first = log_files(stream.table)["9.compact"]
+        if number == 19:
+            assert log_files(stream.table)["19.compact"].startswith(f"{first}\n")
 
     assert stream.rows() == list(range(24))
     assert stream.parts() == stream.logged()
-    assert {"9.compact", "19.compact"} <= set(log_files(stream.table))
 
 
 @pytest.mark.full

@@ -42,6 +42,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
   private transient List written; // what tasks have reported to the driver
   private transient boolean again; // some task had more than one attempt
   private transient boolean sent; // the batch may be in the log
+  private transient @SINK@.FileStreamSinkLog log;
 
   public AsyncCommitStreamProtocol(String jobId, String path) {
     super(jobId, path);
@@ -70,6 +71,11 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
     } catch (Exception e) {
       Platform.throwException(e);
     }
+  }
+
+  public void setupManifestOptions(@SINK@.FileStreamSinkLog log, long batch) {
+    super.setupManifestOptions(log, batch);
+    this.log = log;
   }
 
   public void setupTask(TaskAttemptContext context) {
@@ -188,10 +194,39 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
 
   public void commitJob(JobContext context, @SEQ@ messages) {
     sent = true;
-    super.commitJob(context, messages);
-    if (token != null) {
-      run.end(written, again);
+    if (token == null) {
+      super.commitJob(context, messages);
+      return;
     }
+    Compaction compaction = null;
+    try {
+      FileSystem fs = new Path(path).getFileSystem(context.getConfiguration());
+      compaction = Compaction.of(log, fs, batch);
+    } catch (IOException e) { // Spark says what it is about
+      LOG.debug("The log of {} is compacted by Spark", path, e);
+    }
+    if (compaction == null) {
+      super.commitJob(context, messages);
+    } else if (!compaction.add(batch, statuses(messages))) {
+      throw new IllegalStateException("another query has added batch " + batch + " of " + path);
+    }
+    run.end(written, again);
+  }
+
+  private static @SINK@.SinkFileStatus[] statuses(@SEQ@ messages) {
+    List found = new ArrayList();
+    for (scala.collection.Iterator each = messages.iterator(); each.hasNext(); ) {
+      Object files = ((TaskCommitMessage) each.next()).obj();
+      scala.collection.Iterator file = ((scala.collection.Seq) files).iterator();
+      while (file.hasNext()) {
+        found.add(file.next());
+      }
+    }
+    @SINK@.SinkFileStatus[] all = new @SINK@.SinkFileStatus[found.size()];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = (@SINK@.SinkFileStatus) found.get(i);
+    }
+    return all;
   }
 
   public void abortJob(JobContext context) {
