@@ -84,16 +84,22 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
   }
 
   public String newTaskTempFile(TaskAttemptContext context, scala.Option dir, FileNameSpec spec) {
-    if (token == null) {
-      return super.newTaskTempFile(context, dir, spec);
-    }
+    return token == null ? super.newTaskTempFile(context, dir, spec) : file(context, dir, spec.suffix());
+  }
+
+  /** Called by Spark before 4.1 for a file that is in no partition. */
+  public String newTaskTempFile(TaskAttemptContext context, scala.Option dir, String suffix) {
+    return token == null ? super.newTaskTempFile(context, dir, suffix) : file(context, dir, suffix);
+  }
+
+  private String file(TaskAttemptContext context, scala.Option dir, String suffix) {
     String split = String.valueOf(context.getTaskAttemptID().getTaskID().getId());
     while (split.length() < 5) {
       split = "0" + split;
     }
     String rest = UUID.randomUUID().toString().substring(20);
     String name =
-        "part-" + split + "-" + token + "-" + (isFirst() ? FIRST : "9") + rest + spec.suffix();
+        "part-" + split + "-" + token + "-" + (isFirst() ? FIRST : "9") + rest + suffix;
     Path parent = dir.isDefined() ? new Path(path, (String) dir.get()) : new Path(path);
     Path file = new Path(parent, name);
     added.add(file);
