@@ -18,7 +18,7 @@ def test_killed_drivers(tmp_path: Path, seed: int) -> None:
     """Each row is in the table once, and no file that is in no batch, whenever drivers die."""
     weather = Weather(tmp_path, random.Random(seed))
     for _ in range(3):
-        weather.put(15)
+        weather.fill()
         weather.kill()
     weather.finish()
 

@@ -1,7 +1,8 @@
 """Queries of Spark's file sink whose drivers are killed at random moments, and what is left.
 
-``python -m tests.support.stream_kills 100`` kills as many drivers, ``--stock`` with Spark's own
-protocol, ``--python`` with another Spark; ``--executors`` kills executors of a local cluster too.
+``python -m tests.support.stream_kills 100`` kills as many drivers, or their JVMs alone. With
+``--stock`` they have Spark's own protocol, with ``--python`` another Spark, with ``--executors``
+executors of a local cluster are killed too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from asynccommit.streaming.entries import FOLDER
 from tests.support.spark import ENVIRONMENT
 
 ROWS = 12
+WAITING = 12
 DRIVER = """
 import sys
 from pathlib import Path
@@ -85,6 +88,16 @@ class Weather:
             hidden.rename(self.base / "source" / f"{number:06d}.json")
         self.files += count
 
+    def fill(self) -> None:
+        """Have so much in the source that the query does not wait for more."""
+        batches = max((int(one) + 1 for one in self._done()), default=0)  # each is of one file
+        self.put(max(0, WAITING - self.files + batches))
+
+    def _done(self) -> set[str]:
+        """Return the batches that the checkpoint says are done."""
+        done = self.base / "checkpoint" / "commits"
+        return {one for one in os.listdir(done) if one.isdecimal()} if done.is_dir() else set()
+
     def start(self, *, last: bool = False) -> subprocess.Popen[str]:
         """Start a driver, in a process group of its own."""
         master = "local-cluster[2,1,512]" if self.executors else "local[2]"
@@ -104,23 +117,26 @@ class Weather:
         driver = self.start()
         assert driver.stdout is not None
         assert driver.stdout.readline() == "ready\n", (self.base / "stderr").read_text()[-3000:]
-        done = self.base / "checkpoint" / "commits"
-        before = set(os.listdir(done)) if done.is_dir() else set()
-        until = time.monotonic() + 60
-        while time.monotonic() < until and driver.poll() is None:
-            if done.is_dir() and set(os.listdir(done)) != before:
-                break
+        before = self._done()
+        until = time.monotonic() + (120 if self.rng.random() < 0.85 else self.rng.uniform(0, 8))
+        while time.monotonic() < until and driver.poll() is None and self._done() == before:
             time.sleep(0.05)
         time.sleep(self.rng.uniform(0, 3))
         if self.executors and self.rng.random() < 0.5:
-            self._kill_one_executor(driver.pid)
+            self._kill_one_of(driver.pid, b"CoarseGrainedExecutorBackend", "executors")
             time.sleep(self.rng.uniform(0, 3))
-        os.killpg(driver.pid, signal.SIGKILL)
+        if self.rng.random() < 0.3:
+            self._kill_one_of(driver.pid, b"org.apache.spark.deploy.SparkSubmit", "JVMs")
+            with suppress(subprocess.TimeoutExpired):
+                driver.wait(20)
+        else:
+            self.killed["drivers"] += 1
+        with suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
         driver.stdout.close()
-        self.killed["drivers"] += 1
 
-    def _kill_one_executor(self, group: int) -> None:
+    def _kill_one_of(self, group: int, kind: bytes, name: str) -> None:
         for folder in Path("/proc").iterdir():
             if folder.name.isdecimal():
                 try:
@@ -128,9 +144,9 @@ class Weather:
                     mine = os.getpgid(int(folder.name)) == group
                 except OSError:
                     continue
-                if mine and b"CoarseGrainedExecutorBackend" in words:
+                if mine and kind in words:
                     os.kill(int(folder.name), signal.SIGKILL)
-                    self.killed["executors"] += 1
+                    self.killed[name] += 1
                     return
 
     def finish(self) -> None:
@@ -138,7 +154,7 @@ class Weather:
         for _ in range(2):
             self.put(1)
             driver = self.start(last=True)
-            driver.communicate(timeout=600)
+            driver.communicate(timeout=1200)
             assert driver.returncode == 0, (self.base / "stderr").read_text()[-3000:]
 
     def seen(self) -> tuple[list[int], set[str], set[str]]:
@@ -172,15 +188,16 @@ def main() -> None:
         rng = random.Random(given.seed)
         weather = Weather(Path(folder), rng, given.stock, given.python, given.executors)
         for number in range(given.kills):
-            weather.put(15)
+            weather.fill()
             weather.kill()
             sys.stderr.write(f"{number + 1} {dict(weather.killed)}\n")
         weather.finish()
         rows, names, there = weather.seen()
         exact = rows == list(range(weather.files * ROWS))
+        kind = "stock" if given.stock else "ours"
         sys.stdout.write(
-            f"{dict(weather.killed)}: rows exact: {exact}; {len(names)} files listed, "
-            f"{len(there - names)} orphans, {len(names - there)} lost, "
+            f"{kind}, seed {given.seed}, killed {dict(weather.killed)}: rows exact: {exact}; "
+            f"{len(names)} files listed, {len(there - names)} orphans, {len(names - there)} lost, "
             f"{len(weather.announced())} announcements\n"
         )
 
