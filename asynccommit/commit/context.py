@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from asynccommit.commit.layouts.file_output import CLASS
 from asynccommit.commit.layouts.layout import Layout
@@ -29,6 +29,7 @@ from asynccommit.stores.urls import Address
 
 log = logging.getLogger(__name__)
 
+ReportT = TypeVar("ReportT", JobReport, AbortReport)
 OnVisible = Callable[[JobReport], object]
 OnEnd = Callable[[Outcome, int], Awaitable[None]]
 
@@ -126,10 +127,11 @@ class Promise:
         renamed: files that reached their destinations; too low if ``miscounted``.
         withdrawn: the commit gives way to another job.
         warnings: what is to be known about an operation that succeeds.
-        on_visible: called once, when readers see the job's files and ``_SUCCESS``, before the
-            clean-up.
-        told: whether it was called, so that warnings and errors are logged from then on.
+        told: whether the caller knows that readers see the job, so that warnings and errors are
+            logged from then on.
         success: the URL of ``_SUCCESS``, once it may be there.
+        sizes: the files of the job by directory, once they are told.
+        notes: what ``_SUCCESS`` and the report say besides, by name.
         result: what the operation has done, once it has ended.
     """
 
@@ -138,9 +140,10 @@ class Promise:
     miscounted: bool = False
     withdrawn: bool = False
     warnings: list[str] = field(default_factory=list)
-    on_visible: OnVisible | None = None
     told: bool = False
     success: str | None = None
+    sizes: OutputSizes | None = None
+    notes: dict[str, str] = field(default_factory=dict)
     result: JobReport | AbortReport | None = None
 
     @contextmanager
@@ -149,14 +152,18 @@ class Promise:
 
         It is taken back if the request has certainly failed.
         """
-        self.phase = Phase.CHANGING
+        self.reach(Phase.CHANGING)
         try:
             yield
         except OutcomeUnknownError:
             raise
         except (StoreError, CommitError):
-            self.phase = Phase.PLANNING
+            self.reach(Phase.PLANNING)
             raise
+
+    def reach(self, phase: Phase) -> None:
+        """Promise what ``phase`` says from now on."""
+        self.phase = phase
 
 
 @dataclass(slots=True)
@@ -175,10 +182,11 @@ class CommitContext:
             user is left alone otherwise.
         trusted: the id of the commit that this process has begun, or has found to be its user's.
         snapshot: the store with answers that were read at once, before the commit began.
+        on_visible: called once, when readers see the job's files and ``_SUCCESS``, before the
+            clean-up.
         on_end: awaited with the outcome and the number of files that were moved or moved back, when
             all are in place, before the clean-up deletes what tells so. Another owner may await it
             again.
-        sizes: the files of the job by directory, once they are loaded.
         slicer: what hands the files out to workers; ``None`` without workers.
     """
 
@@ -192,10 +200,9 @@ class CommitContext:
     asked: bool = True
     trusted: str = ""
     snapshot: Store | None = None
+    on_visible: OnVisible | None = None
     on_end: OnEnd | None = None
-    sizes: OutputSizes | None = None
     slicer: Slicer | None = None
-    diagnostics: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def new(
@@ -274,10 +281,43 @@ class CommitContext:
         """Return the number of requests to keep in flight."""
         return self.options.workers or self.store.traits.workers
 
+    def reach(self, phase: Phase) -> None:
+        """Promise the caller what ``phase`` says, from now on."""
+        self.promise.reach(phase)
+
     def renamed_one(self) -> None:
         """Count a file that reached its destination."""
         self.promise.renamed += 1
         self.meter.step()
+
+    def count_renamed(self, files: int) -> None:
+        """Count files that reached their destinations together."""
+        self.promise.renamed += files
+
+    def miscount(self) -> None:
+        """Say that more files may be at their destinations than were counted."""
+        self.promise.miscounted = True
+
+    def withdraw(self) -> None:
+        """Give way to another job: what has begun is undone."""
+        self.promise.withdrawn = True
+
+    def note(self, name: str, text: str) -> None:
+        """Say something in ``_SUCCESS`` and the report that are written from now on."""
+        self.promise.notes[name] = text
+
+    def note_sizes(self, sizes: OutputSizes) -> None:
+        """Say which files the job has, in what is written from now on."""
+        self.promise.sizes = sizes
+
+    def note_success(self) -> None:
+        """Say that ``_SUCCESS`` may be there."""
+        self.promise.success = self.layout.url(self.layout.success)
+
+    def note_result(self, report: ReportT) -> ReportT:
+        """Say what the operation has done; return the same."""
+        self.promise.result = report
+        return report
 
     async def end(self, outcome: Outcome, files: int) -> None:
         """Await ``on_end``: nothing but the clean-up is left."""
@@ -286,9 +326,9 @@ class CommitContext:
 
     def tell_visible(self, report: Callable[[], JobReport]) -> None:
         """Tell the caller that the job is committed; only the clean-up is left."""
-        tell, self.promise.on_visible = self.promise.on_visible, None
-        behind = self.options.cleans_up_behind and self.store.traits.account
-        if tell is None or not behind or self.meter.is_telling:
+        tell, behind = self.on_visible, self.options.cleans_up_behind
+        behind = behind and bool(self.store.traits.account)
+        if tell is None or self.promise.told or not behind or self.meter.is_telling:
             return
         self.meter.silence()
         self.promise.told = True

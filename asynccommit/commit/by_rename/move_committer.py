@@ -137,7 +137,5 @@ class MoveCommitter(TaskSide):
             await self._on_begin()
         except PreconditionError:
             assert self._context is not None
-            self._context.promise.withdrawn = (
-                True  # nothing was moved, and nobody would find the record
-            )
+            self._context.withdraw()  # nothing was moved, and nobody would find the record
             raise

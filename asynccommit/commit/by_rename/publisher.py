@@ -139,10 +139,10 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
                     await directory.restore_begun(run)
                 state = await read_state(run.store, run.layout)
         except ManifestError:
-            run.promise.phase = Phase.BEGUN
+            run.reach(Phase.BEGUN)
             raise
         if state is not None:
-            run.promise.phase = Phase.BEGUN
+            run.reach(Phase.BEGUN)
             run.layout = recorded(run.layout, state.record.options)
         return state
 
@@ -316,5 +316,5 @@ async def _withdraw_if_others(run: CommitContext, plan: Plan) -> None:
     try:
         await look_after_record(run, plan)
     except PreconditionError:
-        run.promise.withdrawn = True
+        run.withdraw()
         raise

@@ -399,7 +399,8 @@ async def _withdraw(run: CommitContext, record: Info) -> bool:
     else:
         with suppress(NotFoundError):
             await run.store.delete(run.layout.record)
-    run.identity.epoch, run.promise.phase = 0, Phase.PLANNING
+    run.identity.epoch = 0
+    run.reach(Phase.PLANNING)
     return True
 
 

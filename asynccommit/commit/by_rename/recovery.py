@@ -46,7 +46,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
         if _is_committed(decision):
-            run.promise.phase = Phase.COMMITTED
+            run.reach(Phase.COMMITTED)
         elif standing.is_committed and not lease.closed:
             text = f"its outcome, which said committed, is gone: look at {run.layout.attempt_dir}"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
@@ -59,7 +59,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
             text = "it was aborted as its commit began: only a rollback can end it"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if lease.closed:
-            run.promise.phase = Phase.COMMITTED
+            run.reach(Phase.COMMITTED)
             await clean(run)
             record = standing.record
             return replace(

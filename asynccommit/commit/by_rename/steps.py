@@ -92,7 +92,7 @@ def job_report(run: CommitContext, plan: Plan | None = None) -> JobReport:
     if plan is None:
         return bare_report(run)
     loaded = plan.loaded
-    run.sizes = loaded.sizes
+    run.note_sizes(loaded.sizes)
     report = bare_report(run)
     moved = [aside.path for aside in (*plan.replaced, *plan.aside)]
     moved = [path for path in moved if path != run.layout.success]

@@ -44,7 +44,7 @@ async def finish_commit(
     have written since, so this one must not change anything any more.
     """
     if not decided_now and await is_finished(run):  # everything was done before
-        run.promise.success = run.layout.url(run.layout.success)
+        run.note_success()
         return True
     if not await remove_old(run, plan.old):
         return False
@@ -59,7 +59,7 @@ async def _write_success(
     if not run.options.mark_success:
         return True
     with run.meter.timed("job_stage_save_success_marker"):
-        run.promise.success = layout.url(layout.success)
+        run.note_success()
         await _keep_keys(run, plan)
         if not known and not await has_begun(run):
             return False
@@ -72,7 +72,7 @@ async def _write_success(
 
 def _marker(run: UploadContext, plan: UploadPlan) -> bytes:
     threads = {"fs.s3a.committer.threads": str(run.workers)}
-    run.sizes = plan.loaded.sizes
+    run.note_sizes(plan.loaded.sizes)
     return encode_s3a_success(summarise(run, "committer_commit_job", plan.sample, extra=threads))
 
 
@@ -124,6 +124,6 @@ async def _remember(run: UploadContext, place: str) -> None:
         keys = keys_of(decode_success(data, place)) if data else []
     except (NotFoundError, ManifestError):
         return
-    keys += [key for key in orjson.loads(run.diagnostics.get(EARLIER, "[]")) if key not in keys]
+    keys += [key for key in orjson.loads(run.promise.notes.get(EARLIER, "[]")) if key not in keys]
     if keys:
-        run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()
+        run.note(EARLIER, orjson.dumps(keys[:MAX_KEYS]).decode())

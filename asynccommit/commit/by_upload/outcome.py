@@ -35,14 +35,14 @@ async def decide(run: UploadContext, outcome: Outcome) -> None:
         there = await write_once(run, run.layout.outcome, decision)
         if there is not outcome:
             raise _otherwise(run, there)
-        run.promise.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
+        run.reach(Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase)
         if not await has_begun(run):  # its place was given back before
-            run.promise.phase = Phase.CHANGING
+            run.reach(Phase.CHANGING)
             with suppress(NotFoundError):
                 await remove_file(run.pending, run.layout.outcome)
             raise ended(run)
         if outcome is Outcome.COMMITTED:
-            run.promise.phase = Phase.COMMITTED
+            run.reach(Phase.COMMITTED)
 
 
 async def has_begun(run: UploadContext) -> bool:

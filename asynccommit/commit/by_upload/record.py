@@ -134,7 +134,7 @@ async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
         there = await read_if_there(run, path, MAX_RECORD_BYTES)
         if there != data:
             raise _taken(run, closed=there is not None and is_closed(there)) from error
-        run.promise.phase = Phase.CHANGING
+        run.reach(Phase.CHANGING)
     except OutcomeUnknownError:
         if await read_if_there(run, path, MAX_RECORD_BYTES) != data:
             raise

@@ -103,7 +103,7 @@ async def _withdraw(run: UploadContext, record: UploadRecord) -> None:
 
 async def _take_back(run: UploadContext, record: UploadRecord) -> None:
     """Delete the record again: nothing was completed."""
-    run.promise.phase = Phase.PLANNING
+    run.reach(Phase.PLANNING)
     if await has_begun(run):
         with suppress(NotFoundError):
             await remove_file(run.pending, run.layout.record)

@@ -69,8 +69,8 @@ async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) 
             raise
         if not await is_finished(run):
             raise ended(run) from error
-        run.promise.phase = Phase.COMMITTED
-        run.promise.success = run.layout.url(run.layout.success)
+        run.reach(Phase.COMMITTED)
+        run.note_success()
         return
     await conclude(run, plan, record, decided_now=True)
 
@@ -96,7 +96,7 @@ async def conclude(
 
     ``decided_now`` says that this process has just decided it, and seen that the record exists.
     """
-    run.promise.phase = Phase.COMMITTED
+    run.reach(Phase.COMMITTED)
     if not await finish_commit(run, plan, record, decided_now=decided_now):
         return
     run.tell_visible(lambda: job_report(run, plan))
@@ -127,10 +127,8 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
     record = standing.record
     if not standing.is_committed:
         await _require_own(run)
-    run.identity.epoch, run.promise.phase = (
-        2,
-        Phase.COMMITTED if standing.is_committed else Phase.CHANGING,
-    )
+    run.identity.epoch = 2
+    run.reach(Phase.COMMITTED if standing.is_committed else Phase.CHANGING)
     run.options = recorded_options(run, record)
     with UploadPlan.new(run.options) as plan:
         try:
@@ -138,7 +136,7 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
         except LeaseLostError:
             if not await is_finished(run):
                 raise
-            run.promise.phase = Phase.COMMITTED
+            run.reach(Phase.COMMITTED)
             return replace(job_report(run), files=record.files, bytes=record.bytes)
         if standing.is_undone:
             undone, _ = await undo(run, record, plan)
@@ -164,7 +162,7 @@ async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortRep
         text = "it is committed and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
     await _require_own(run)
-    run.promise.phase = Phase.CHANGING
+    run.reach(Phase.CHANGING)
     with UploadPlan.new(run.options) as plan:
         await _load(run, standing.record, plan)
         await decide(run, Ending.ROLLBACK)
@@ -307,7 +305,7 @@ def job_report(run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
     if plan is None:
         return bare_report(run)
     loaded = plan.loaded
-    run.sizes = loaded.sizes
+    run.note_sizes(loaded.sizes)
     report = bare_report(run)
     marker = run.layout.success
     overwritten = len(plan.asides) - (marker in plan.asides)

@@ -271,14 +271,13 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             ForeignCommitError: another user has begun this commit; nothing was done.
             CommitError: it failed after changes; it can be resumed or rolled back.
         """
-        run = replace(self._run(on_progress), asked=False)
-        run.promise.on_visible = on_visible
+        run = replace(self._run(on_progress), asked=False, on_visible=on_visible)
         if made_destination is not None:
             self._made_destination = made_destination
         try:
             async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
                 report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
-                run.promise.result = report
+                run.note_result(report)
         except BaseException as error:
             if run.promise.told:
                 log.warning("%s", Redacted(error), extra=run.layout.log_fields)
@@ -337,7 +336,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
 
     async def _already(self, run: RunT, state: StateT | None) -> JobReport:
         """Clean up a committed job; write its report if there is none yet."""
-        run.promise.phase = Phase.COMMITTED
+        run.reach(Phase.COMMITTED)
         await self.publisher.finish(run, state)
         log.info("job %s: committed before", run.layout.job_id, extra=run.layout.log_fields)
         if not await has_report(run):
@@ -370,7 +369,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             with publisher.new_plan(run, mode) as plan:
                 await publisher.load(run, plan, tasks)
                 await publisher.preflight(run, plan, overwrite, dry=True)
-                run.promise.result = report = replace(publisher.report(run, plan), dry_run=True)
+                report = run.note_result(replace(publisher.report(run, plan), dry_run=True))
                 return report
 
     # --- a commit that has begun
@@ -397,7 +396,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         run = replace(self._run(on_progress), asked=self.asked)
         async with self.publisher.working(run):
-            run.promise.result = report = await self._resume(run, force=force, adopt=adopt)
+            report = run.note_result(await self._resume(run, force=force, adopt=adopt))
         return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
@@ -422,9 +421,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         run = replace(self._run(on_progress), asked=self.asked)
         with observed_job(run, "rollback"):
-            run.promise.result = await self._roll_back(run, force=force)
+            report = run.note_result(await self._roll_back(run, force=force))
             await run.meter.end()
-            return run.promise.result
+            return report
 
     async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:
         async with AsyncExitStack() as looking:
@@ -459,8 +458,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         """
         run = self._run()
         with observed_job(run, "abort"):
-            run.promise.result = await self._abort(run, reason, careful=careful)
-            return run.promise.result
+            return run.note_result(await self._abort(run, reason, careful=careful))
 
     async def _abort(self, run: RunT, reason: str, *, careful: bool) -> AbortReport:
         async with commit_failures(run), self.publisher.looking(run):

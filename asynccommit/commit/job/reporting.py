@@ -120,7 +120,7 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     error = None
     if report.rolled_back:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
-    run.promise.result = report = replace(report, timeline=timeline_of(run))
+    report = run.note_result(replace(report, timeline=timeline_of(run)))
     with noting_commit(run):
         saved = await report_on(run, "committer_commit_job", report.filenames, error)
         await run.meter.end()

@@ -67,7 +67,7 @@ def summarise(
         extra: further diagnostics.
         buckets: number of points in time of the requests to keep.
     """
-    diagnostics = {"principal": run.host.user, "stage": stage, **run.diagnostics, **(extra or {})}
+    diagnostics = {"principal": run.host.user, "stage": stage, **run.promise.notes, **(extra or {})}
     if error is not None:
         diagnostics["exception"] = redact(f"{type(error).__name__}: {error}")
         diagnostics["stacktrace"] = redact("".join(traceback.format_exception(error)))

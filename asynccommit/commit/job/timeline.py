@@ -20,7 +20,7 @@ def begin_timeline(run: CommitContext) -> None:
 def timeline_of(run: CommitContext) -> Timeline:
     """Return the course of a commit until now."""
     began = int((run.host.now() - run.meter.elapsed) * 1000)
-    series, sizes = run.environment.traffic().series, run.sizes
+    series, sizes = run.environment.traffic().series, run.promise.sizes
     timeline = Timeline(
         began,
         tuple(run.meter.course),
@@ -44,7 +44,7 @@ def timeline_of(run: CommitContext) -> Timeline:
 
 def course_of(run: CommitContext) -> Course:
     """Return the counts of a commit, and its course until now."""
-    traffic, sizes = run.environment.traffic(), run.sizes
+    traffic, sizes = run.environment.traffic(), run.promise.sizes
     report = run.promise.result if isinstance(run.promise.result, JobReport) else None
     counted = run.environment.counted.items()
     return Course(

@@ -83,10 +83,10 @@ async def decide(
     with run.meter.timed("job_stage_decide_outcome"):
         await _write(run, decision, data, ahead)
         if not run.store.traits.fences:
-            run.promise.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
+            run.reach(Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase)
             await _require_still(run)
         if outcome is Outcome.COMMITTED:
-            run.promise.phase = Phase.COMMITTED
+            run.reach(Phase.COMMITTED)
         await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
 
 
@@ -98,7 +98,7 @@ async def _require_still(run: CommitContext) -> None:
     try:
         await require_place(run)
     except LeaseLostError:
-        run.promise.phase = Phase.CHANGING
+        run.reach(Phase.CHANGING)
         await directory_of(run).take_back(run, run.layout.outcome)
         raise
 

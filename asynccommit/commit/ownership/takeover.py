@@ -200,7 +200,8 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
     lease = Lease(run)
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
-        run.identity.epoch, run.promise.phase = epoch, Phase.CHANGING
+        run.identity.epoch = epoch
+        run.reach(Phase.CHANGING)
         if standing.stop is None:
             await asyncio.sleep(standing.record.grant)  # its workers may outlive it
         if traits.fences:

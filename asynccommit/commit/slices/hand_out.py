@@ -146,7 +146,7 @@ class Slicing:
 
     def _took(self, tally: Tally) -> None:
         run = self.run
-        run.promise.renamed = min(run.promise.renamed + tally.done, self.plan.loaded.files)
+        run.count_renamed(min(tally.done, self.plan.loaded.files - run.promise.renamed))
         run.meter.step(tally.rows)
         run.warnings.extend(tally.warnings)
 

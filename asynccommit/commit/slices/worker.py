@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -47,10 +48,8 @@ class Worker:
     """
 
     def __init__(self, order: Order, store: Store, host: Host) -> None:
-        self._order = order
-        self._run = worker_context(order, store, host)
-        self.permit = Permit(self._run)
-        self._run.lease = self.permit
+        self._order, self._store, self._host = order, store, host
+        self.permit = Permit(worker_context(order, store, host))
         self._held = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -71,9 +70,9 @@ class Worker:
         Any number of workers may do the same one. Raises ``LeaseLostError`` if the order is over,
         ``ManifestError`` for another chunk, and what the rename of a file raises.
         """
-        run, order = self._run, self._order
+        order = self._order
+        run = worker_context(order, self._store, self._host, self.permit)
         begin = run.host.clock()
-        run.promise.renamed, run.warnings[:] = 0, []
         self.permit.check()
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = Plan(loaded, carried=set(order.carried))
@@ -87,11 +86,13 @@ class Worker:
             )
 
 
-def worker_context(order: Order, store: Store, host: Host) -> CommitContext:
+def worker_context(
+    order: Order, store: Store, host: Host, permit: Permit | None = None
+) -> CommitContext:
     """Return the context in which a worker acts for the owner of an order."""
     told = cast(dict[str, Any], {name: order.options[name] for name in order.options})
     options = Options(**told, allow_outside_destination=True)  # the owner has read the whole plan
     run = CommitContext.new(Environment(store, host, store), order.layout, options)
-    run.identity = CommitIdentity(order.commit_id, "", order.epoch)
-    run.promise.phase = Phase.CHANGING
-    return run
+    run.reach(Phase.CHANGING)
+    identity = CommitIdentity(order.commit_id, "", order.epoch)
+    return replace(run, identity=identity, lease=permit)

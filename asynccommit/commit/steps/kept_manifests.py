@@ -62,5 +62,5 @@ async def keep_manifests(run: CommitContext) -> str | None:
     except Exception as problem:
         run.warn(f"the manifests were not kept for diagnostics: {reason(problem)}")
         return None
-    run.diagnostics["manifests"] = place.encode()
+    run.note("manifests", place.encode())
     return place.encode()

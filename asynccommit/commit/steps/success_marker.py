@@ -67,7 +67,7 @@ async def write_success(run: CommitContext, plan: Plan, temp: Info | None = None
     if not run.options.mark_success:
         return
     with run.meter.timed("job_stage_save_success_marker"):
-        run.promise.success = layout.url(layout.success)
+        run.note_success()
         if run.identity.epoch > 1 and await _is_written(run):
             return
         run.check_lease()
@@ -80,7 +80,7 @@ async def _write_temp(run: CommitContext, plan: Plan) -> Info:
     if any(aside.path == layout.success for aside in plan.aside):
         await _keep_keys(run)
     temp = layout.success_temp(run.identity.epoch)
-    run.sizes = plan.loaded.sizes
+    run.note_sizes(plan.loaded.sizes)
     data = encode_success(summarise(run, "committer_commit_job", plan.sample))
     reserved, plan.reserved = plan.reserved, None
     if reserved is not None:
@@ -120,7 +120,7 @@ async def _keep_keys(run: CommitContext) -> None:
     except (NotFoundError, ManifestError):
         return
     if keys:
-        run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()
+        run.note(EARLIER, orjson.dumps(keys[:MAX_KEYS]).decode())
 
 
 async def _is_written(run: CommitContext) -> bool:

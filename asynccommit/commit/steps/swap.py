@@ -63,7 +63,7 @@ async def swap_in(run: CommitContext, plan: Plan) -> None:
             await move_one_aside(run, aside)
         if path in plan.units:
             await _move_in(run, path)
-            run.promise.renamed += plan.held[path]
+            run.count_renamed(plan.held[path])
         if aside is not None and aside.kind is Kind.DIRECTORY:
             plan.looked[path] = await _put_back(run, path, known)
 
@@ -151,7 +151,7 @@ async def _move_in(run: CommitContext, unit: str) -> None:
         await run.store.mkdir(unit.rpartition("/")[0])
         await run.store.rename(source, unit, etag=etag)
     except ExistsError:
-        run.promise.miscounted = True  # until all of them are there
+        run.miscount()  # until all of them are there
         await merge(run, source, unit)
 
 
