@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, cast
 
 from asynccommit.commit.layouts.file_output import CLASS
 from asynccommit.commit.layouts.layout import Layout
@@ -37,6 +37,10 @@ OnEnd = Callable[[Outcome, int], Awaitable[None]]
 class Ownership(Protocol):
     """The right to continue a commit."""
 
+    @property
+    def is_held(self) -> bool:
+        """Return whether it is still to be asked: false once it has ended."""
+
     def check(self) -> None:
         """Raise ``LeaseLostError`` unless this owner may continue the commit."""
 
@@ -56,7 +60,7 @@ class Slicer(Protocol):
     def planned(self, plan_id: str, digests: Sequence[str], outside: tuple[str, ...]) -> None:
         """Take the id of the plan, its chunks, and the places outside."""
 
-    async def move(self, carried: Collection[str]) -> None:
+    async def move(self, run: CommitContext, carried: Collection[str]) -> None:
         """Have every file of the plan renamed to its destination.
 
         ``carried`` are directories of tasks that were moved as a whole.
@@ -101,7 +105,7 @@ class Environment:
     storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CommitIdentity:
     """The identity of a commit, and of the owner that acts.
 
@@ -133,6 +137,7 @@ class Promise:
         sizes: the files of the job by directory, once they are told.
         notes: what ``_SUCCESS`` and the report say besides, by name.
         result: what the operation has done, once it has ended.
+        acting: the context with which the operation goes on.
     """
 
     phase: Phase = Phase.PLANNING
@@ -145,6 +150,7 @@ class Promise:
     sizes: OutputSizes | None = None
     notes: dict[str, str] = field(default_factory=dict)
     result: JobReport | AbortReport | None = None
+    acting: CommitContext | None = field(default=None, repr=False)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -166,9 +172,13 @@ class Promise:
         self.phase = phase
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CommitContext:
     """The context of one commit or abort, on one event loop.
+
+    It does not change: who begins a commit, takes one over or reads a record goes on with another
+    one, and returns it. All of one operation share the meter and the promise, where those who
+    report errors find the last of them (``now``).
 
     Attributes:
         environment: what the committer works with.
@@ -180,7 +190,7 @@ class CommitContext:
         lease: the right to continue, while this process owns the commit.
         asked: whether somebody has named this job to be finished or undone; the commit of another
             user is left alone otherwise.
-        trusted: the id of the commit that this process has begun, or has found to be its user's.
+        trusted: the id of the commit that this process has begun.
         snapshot: the store with answers that were read at once, before the commit began.
         on_visible: called once, when readers see the job's files and ``_SUCCESS``, before the
             clean-up.
@@ -220,17 +230,37 @@ class CommitContext:
 
     def of_attempt(self, layout: Layout) -> Self:
         """Return the context of another attempt or job, in the same environment."""
-        promise = replace(self.promise)  # with the same list of warnings
+        promise = replace(self.promise, acting=None)  # with the same list of warnings
         return replace(self, layout=layout, identity=CommitIdentity(), promise=promise)
 
-    def act_for(self, commit_id: str) -> None:
-        """Make this run read and write only files of the commit with this id."""
-        self.identity.commit_id = commit_id
-        self.layout = of_commit(self.store, self.layout, commit_id)
+    def for_commit(self, commit_id: str) -> Self:
+        """Return a context that reads and writes only files of this commit."""
+        identity = replace(self.identity, commit_id=commit_id)
+        layout = of_commit(self.store, self.layout, commit_id)
+        return replace(self, identity=identity, layout=layout)
+
+    def numbered(self, epoch: int) -> Self:
+        """Return the context of the same owner with its number, or with 0 for none."""
+        return replace(self, identity=replace(self.identity, epoch=epoch))
+
+    def acts(self) -> Self:
+        """Say that the operation goes on with this context; return it."""
+        self.promise.acting = self
+        return self
+
+    @property
+    def now(self) -> Self:
+        """Return the context with which the operation goes on, or had to stop."""
+        return cast(Self, self.promise.acting or self)
+
+    @property
+    def held(self) -> Ownership | None:
+        """Return the right to continue, until it ends."""
+        return self.lease if self.lease is not None and self.lease.is_held else None
 
     def check_lease(self) -> None:
         """Raise ``LeaseLostError`` if this owner may not continue."""
-        if self.lease is not None:
+        if self.lease is not None and self.lease.is_held:
             self.lease.check()
 
     @property

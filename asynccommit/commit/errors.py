@@ -48,6 +48,7 @@ async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
     except CommitError:
         raise
     except Exception as error:
+        run = run.now
         text = removed(run, error)
         raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
 

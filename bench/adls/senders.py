@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from asynccommit.commit.context import CommitContext, CommitIdentity, Environment
@@ -53,7 +54,8 @@ def of_commit(store: Store) -> Sender:
         layout = Layout(parse_url(f"{account.URL}{account.DEST}"), trees.JOB_ID)
         environment = Environment(store, this_host(), store)
         run = CommitContext.new(environment, layout, Options(workers=workers))
-        run.identity = CommitIdentity("8f3c1d5e-7b0a-4c58-9d3e-0123456789ab", epoch=1)
+        identity = CommitIdentity("8f3c1d5e-7b0a-4c58-9d3e-0123456789ab", epoch=1)
+        run = replace(run, identity=identity)
         with LoadedManifests(run.options, store.traits) as loaded:
             entries = [Entry(pair.source, pair.dest, 1, pair.etag) for pair in pairs]
             await loaded.spill.append(entries)

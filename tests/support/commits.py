@@ -207,6 +207,8 @@ def run_of(job: ManifestCommitter) -> CommitContext:
 class Lost:
     """A lease that is lost. See ``Held``."""
 
+    is_held = True
+
     def check(self) -> None:
         """Raise ``LeaseLostError``."""
         raise LeaseLostError("job", "stage", (), "gone")
@@ -225,9 +227,9 @@ async def own(job: ManifestCommitter, *, force: bool = False) -> CommitContext:
     """Take the commit that is there over, and return the run of its new owner."""
     standing = await read_state(job.store, job.layout)
     assert standing is not None
-    run = run_of(job)
-    (await take_over(run, standing, force=force)).forget()
-    return run
+    lease = await take_over(run_of(job), standing, force=force)
+    lease.forget()
+    return lease.run
 
 
 class At:

@@ -82,9 +82,9 @@ class FileV2Committer(FileV1Committer):
 
     async def _check_destination(
         self, run: CommitContext, mode: Mode, overwrite: Sequence[str], *, looking: bool = False
-    ) -> None:
+    ) -> CommitContext:
         _refuse_replacing(mode, overwrite)
-        await super()._check_destination(run, mode, overwrite, looking=looking)
+        return await super()._check_destination(run, mode, overwrite, looking=looking)
 
     async def commit_job(
         self,

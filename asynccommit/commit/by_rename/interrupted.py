@@ -78,7 +78,7 @@ async def finish_given_back(run: CommitContext, state: CommitState) -> None:
         run.meter.statistics.counters.pop(name, None)
     run.count_renamed(-run.promise.renamed)
     # Who asked for the commit has named the places outside.
-    run.options = replace(run.options, allow_outside_destination=True)
+    run = replace(run, options=replace(run.options, allow_outside_destination=True))
     report = await resume(run, await read_state(run.store, run.layout) or state)
     if report.rolled_back:
         text = rolled_back_first(report)

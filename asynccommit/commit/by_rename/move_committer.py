@@ -66,16 +66,16 @@ class MovePublisher(RenamePublisher):
         found = await super().unfinished(run)
         return [one for one in found if not one.layout.outside]
 
-    async def state(self, run: CommitContext) -> CommitState | None:
+    async def state(self, run: CommitContext) -> tuple[CommitContext, CommitState | None]:
         """See ``Publisher.state``.
 
         Raises ``ManifestError`` for a record of anything but this move.
         """
         given = run.layout
-        state = await super().state(run)
+        run, state = await super().state(run)
         if state is not None and run.layout.sources_dir != given.sources_dir:
             raise ManifestError(given.url(given.record), "is not of the move of this journal")
-        return state
+        return run, state
 
 
 class MoveCommitter(TaskSide):

@@ -9,6 +9,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
 from asynccommit.commit.by_rename.interrupted import find_given_back, finish_given_back
@@ -92,16 +93,15 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
     @asynccontextmanager
     async def working(
         self, run: CommitContext, *, save: bool = True, inputs: Inputs | None = None
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[CommitContext]:
         """See ``Publisher.working``."""
         # The pins outlive the block: what is written about a failure follows no link either.
         async with AsyncExitStack() as pins, reporting(run, stopped=say_stopped, save=save):
             if inputs is not None:
-                run.snapshot = await look_ahead(run, inputs)
-            await pins.enter_async_context(pinned(run))
-            yield
+                run = replace(run, snapshot=await look_ahead(run, inputs))
+            yield await pins.enter_async_context(pinned(run))
 
-    def looking(self, run: CommitContext) -> AbstractAsyncContextManager[None]:
+    def looking(self, run: CommitContext) -> AbstractAsyncContextManager[CommitContext]:
         """See ``Publisher.looking``."""
         return pinned(run)
 
@@ -127,7 +127,7 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         """See ``Publisher.refuse_taken``."""
         await refuse_taken(run)
 
-    async def state(self, run: CommitContext) -> CommitState | None:
+    async def state(self, run: CommitContext) -> tuple[CommitContext, CommitState | None]:
         """See ``Publisher.state``."""
         try:
             directory = directory_of(run)
@@ -143,8 +143,9 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
             raise
         if state is not None:
             run.reach(Phase.BEGUN)
-            run.layout = recorded(run.layout, state.record.options)
-        return state
+            layout = recorded(run.layout, state.record.options)
+            return replace(run, layout=layout).acts(), state
+        return run, None
 
     async def is_over(self, run: CommitContext, state: CommitState) -> bool:
         """See ``Publisher.is_over``."""
@@ -156,9 +157,9 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         tasks: Sequence[TaskCommit] | None = None,
         *,
         trusting: bool = False,
-    ) -> bool:
+    ) -> CommitContext | None:
         """See ``Publisher.is_committed``."""
-        return await is_committed(run, tasks, trusting=trusting)
+        return run if await is_committed(run, tasks, trusting=trusting) else None
 
     async def refuse_other_attempts(self, run: CommitContext) -> None:
         """See ``Publisher.refuse_other_attempts``."""
@@ -204,14 +205,15 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         made_destination: bool,
         began: Callable[[], Awaitable[None]],
         adopt: bool = False,
-    ) -> None:
+    ) -> CommitContext:
         """See ``Publisher.commit``.
 
         Raises ``PreconditionError`` to give way to a newer job that touches directories to be
         replaced.
         """
-        async with with_workers(run, plan):
-            await self._commit(run, plan, made_destination, began, adopt=adopt)
+        async with with_workers(replace(run, snapshot=None), plan) as helped:
+            await self._commit(helped, plan, made_destination, began, adopt=adopt)
+        return run.now
 
     async def _commit(
         self,
@@ -222,8 +224,8 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         *,
         adopt: bool,
     ) -> None:
-        run.snapshot = None
         lease = await begin(run, plan, made_destination=made_destination)
+        run = lease.run
         try:
             async with lease:
                 await began()
@@ -280,19 +282,20 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         """See ``Publisher.stopped``."""
         await say_stopped(run, error)
 
-    async def finish(self, run: CommitContext, state: CommitState | None) -> None:
+    async def finish(self, run: CommitContext, state: CommitState | None) -> CommitContext:
         """See ``Publisher.finish``.
 
         Beside a record nothing is kept: a clean-up deletes what tasks write meanwhile as well.
         Without one, tasks may have made the directory since.
         """
         if state is not None:
-            run.act_for(state.commit_id)
+            run = run.for_commit(state.commit_id).acts()
         if state is None and await has_work(run):
             run.warn(f"{run.layout.attempt_dir} was kept: tasks have written there since")
             await delete_remains(run)
         else:
             await clean(run)
+        return run
 
     async def abort(self, run: CommitContext) -> AbortResult:
         """See ``Publisher.abort``."""

@@ -97,11 +97,12 @@ async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> L
     await saving.begin(plan)
     if run.slicer is not None:
         run.slicer.planned(saving.plan_id, saving.digests, _outside(run, plan))
-    beginning = _Beginning(run, plan, saving, owner_of(run), made_destination)
-    run.identity.owner_id = beginning.owner.id
+    owner = owner_of(run)
+    run = replace(run, identity=replace(run.identity, owner_id=owner.id))
     lease = Lease(run)  # before the look: a driver that stood still since then sends no record
+    beginning = _Beginning(lease.run.acts(), plan, saving, owner, made_destination)
     try:
-        await _become_owner(beginning, await beginning.prepare())
+        lease.run = await _become_owner(beginning, await beginning.prepare())
     except BaseException as error:
         lease.forget()
         if isinstance(error, Exception):
@@ -112,7 +113,7 @@ async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> L
 
 async def _forget_plan(beginning: _Beginning, error: Exception) -> None:
     """Delete the plan, unless its record may have been written."""
-    run, saving = beginning.run, beginning.saving
+    run, saving = beginning.run.now, beginning.saving
     await discard(run.store, beginning.ahead)
     refused = isinstance(error, OwnedError | PreflightError)
     if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
@@ -203,17 +204,19 @@ async def _look_again(run: CommitContext, plan: Plan) -> None:
     await _require_driver(run)
 
 
-async def _become_owner(beginning: _Beginning, record: bytes) -> None:
+async def _become_owner(beginning: _Beginning, record: bytes) -> CommitContext:
     run, plan = beginning.run, beginning.plan
     await make_durable(run, run.layout.attempt_dir)
+    run = run.for_commit(sha256(record).hexdigest()).acts()
     info = await _write(run, record, beginning.ahead)
-    run.identity.epoch = 1
-    run.identity.manifests = digest_of(plan.loaded.tasks, plan.loaded.digests)
+    manifests = digest_of(plan.loaded.tasks, plan.loaded.digests)
+    run = replace(run, identity=replace(run.identity, epoch=1, manifests=manifests)).acts()
     whole, others = await _enter(run, plan)
     if not whole:
         if await _withdraw(run, info):
+            run = run.now
             await remove_early(run, plan)
-            run.identity.commit_id = ""
+            run = replace(run, identity=replace(run.identity, commit_id="")).acts()
             await clean_up_aborted(run)
         raise _aborted(run)
     if run.layout.shared:
@@ -221,6 +224,7 @@ async def _become_owner(beginning: _Beginning, record: bytes) -> None:
     if others:
         await _withdraw(run, info)
         refuse_other_attempts(run, others)
+    return run
 
 
 async def _enter(run: CommitContext, plan: Plan) -> tuple[bool, list[str]]:
@@ -399,8 +403,7 @@ async def _withdraw(run: CommitContext, record: Info) -> bool:
     else:
         with suppress(NotFoundError):
             await run.store.delete(run.layout.record)
-    run.identity.epoch = 0
-    run.reach(Phase.PLANNING)
+    run.numbered(0).acts().reach(Phase.PLANNING)
     return True
 
 
@@ -456,7 +459,6 @@ def _outside(run: CommitContext, plan: Plan) -> tuple[str, ...]:
 
 
 async def _write(run: CommitContext, data: bytes, ahead: Info | None) -> Info:
-    run.act_for(sha256(data).hexdigest())
     try:
         with run.promise.changing():
             info = await _put(run, data, ahead)

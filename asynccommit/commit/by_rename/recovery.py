@@ -43,7 +43,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
     refuse_other_attempts(run, await begun_attempts(run, others=True))
     await require_own_record(run, standing)
     async with await _taken(run, standing, force=force) as lease:
-        run.options = recorded_options(run, standing.record)
+        run = replace(lease.run, options=recorded_options(lease.run, standing.record)).acts()
         decision = await find_decision(run)
         if _is_committed(decision):
             run.reach(Phase.COMMITTED)
@@ -106,6 +106,7 @@ async def roll_back_job(
     if not force:
         await refuse_in_flight(run, standing)
     async with await take_over(run, standing, force=force) as lease:
+        run = lease.run
         decision = await find_decision(run)
         if _is_committed(decision):
             text = "it was committed a moment ago and cannot be rolled back"
@@ -148,7 +149,7 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     known = await status_of(run, run.layout, standing)
     if known.state in (State.COMMITTED, State.ENDED):
         return replace(known, done=known.files)
-    run.identity.epoch = max(standing.epochs, default=1)
+    run = run.numbered(max(standing.epochs, default=1))
     run = replace(run, options=replace(run.options, allow_outside_destination=True))
     with LoadedManifests(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)

@@ -7,6 +7,7 @@ file instead.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from asynccommit.commit.by_upload.context import UploadContext, write_over
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
@@ -47,10 +48,13 @@ async def _copy(run: UploadContext, plan: UploadPlan, path: str) -> None:
     run.meter.step()
 
 
-async def keep_copies(run: UploadContext) -> None:
-    """Record that the copies stay, so that a late driver does not delete them."""
-    run.keeps_copies = True
+async def keep_copies(run: UploadContext) -> UploadContext:
+    """Record that the copies stay, so that a late driver does not delete them.
+
+    Returns the context of a clean-up that leaves them.
+    """
     await run.store.put(run.layout.kept, b"")
+    return replace(run, keeps_copies=True)
 
 
 async def drop_copies(run: UploadContext) -> None:

@@ -196,7 +196,7 @@ async def _remove_record(run: UploadContext) -> bool:
         info = await run.pending.head(path)
     except NotFoundError:
         return False
-    known = info.etag is not None and info.etag == run.record_etag
+    known = info.etag is not None and info.etag == run.known.etag
     if not known and not await is_held(run):
         return False
     if run.pending.traits.bulk_delete:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Self, cast
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layouts.uploads import UploadLayout
@@ -16,6 +16,13 @@ from asynccommit.stores.multipart import MultipartStore
 
 
 @dataclass(slots=True)
+class KnownRecord:
+    """What was seen of a commit's record: ``etag``, once it was read."""
+
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class UploadContext(CommitContext):
     """A ``CommitContext`` on a store with uploads.
 
@@ -23,13 +30,13 @@ class UploadContext(CommitContext):
 
     Attributes:
         keeps_copies: a rollback could not put back all copies, and they are not deleted.
-        record_etag: the etag of this commit's record, once known.
+        known: what was seen of this commit's record, so that it is read once.
         uses_temporary: whether the job may have something in ``_temporary`` at the destination.
     """
 
     layout: UploadLayout
     keeps_copies: bool = False
-    record_etag: str | None = None
+    known: KnownRecord = field(default_factory=KnownRecord)
     uses_temporary: bool = True
 
     @property
@@ -47,10 +54,11 @@ class UploadContext(CommitContext):
             return self.store  # one snapshot, which the first write ends
         return self.environment.pending
 
-    def act_for(self, commit_id: str) -> None:
-        """Make this run read and write only files of the commit with this id."""
-        self.identity.commit_id, self.record_etag = commit_id, None
-        self.layout = replace(self.layout, commit=commit_id)
+    def for_commit(self, commit_id: str) -> Self:
+        """Return a context that reads and writes only files of this commit."""
+        identity = replace(self.identity, commit_id=commit_id)
+        layout = replace(self.layout, commit=commit_id)
+        return replace(self, identity=identity, layout=layout, known=KnownRecord())
 
     def shown(self, path: str) -> str:
         """Return a path as reports name a file: as a key with a leading slash."""
@@ -77,7 +85,7 @@ def at_work(run: UploadContext) -> Iterator[None]:
 
 def is_at_work(commit_id: str) -> bool:
     """Return whether this process is working on a commit."""
-    return any(run.identity.commit_id == commit_id for run in _at_work.values())
+    return any(run.now.identity.commit_id == commit_id for run in _at_work.values())
 
 
 async def save(run: UploadContext, path: str, data: bytes, *, overwrite: bool = False) -> Info:

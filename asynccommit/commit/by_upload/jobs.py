@@ -223,7 +223,7 @@ async def _see(run: UploadContext, layout: UploadLayout, *, lives: bool) -> Uplo
         record = record_of(layout, data)
         if not _is_beside(layout) and (record is None or not _is_here(layout, record)):
             return None
-        other.layout = named_by(layout, record)
+        other = replace(other, layout=named_by(layout, record))
     return await _status(other, lives=lives)
 
 

@@ -55,14 +55,14 @@ async def has_begun(run: UploadContext) -> bool:
         etag = (await run.pending.head(path)).etag
     except NotFoundError:
         return False
-    if etag is not None and etag == run.record_etag:
+    if etag is not None and etag == run.known.etag:
         return True
     data = await read_if_there(run, path, MAX_RECORD_BYTES)
     if data is None or is_closed(data):
         return False
     if read_record(run.layout, data).plan_id != run.identity.commit_id:
         return False
-    run.record_etag = etag
+    run.known.etag = etag
     return True
 
 

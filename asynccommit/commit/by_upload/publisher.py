@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
 
 from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted
 from asynccommit.commit.by_upload.context import UploadContext, at_work
@@ -16,6 +17,7 @@ from asynccommit.commit.by_upload.snapshot import look_ahead, look_at_destinatio
 from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
+    acting_for,
     attempts_of,
     begun_attempts,
     is_committed,
@@ -52,13 +54,11 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
     @asynccontextmanager
     async def working(
         self, run: UploadContext, *, save: bool = True, inputs: Inputs | None = None
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[UploadContext]:
         """See ``Publisher.working``."""
         with at_work(run):
             async with reporting(run, stopped=self.stopped, save=save):
-                if inputs is not None:
-                    run.snapshot = await look_ahead(run, inputs)
-                yield
+                yield run if inputs is None else await look_ahead(run, inputs)
 
     async def look_at_destination(self, run: UploadContext) -> Store | None:
         """See ``Publisher.look_at_destination``."""
@@ -87,7 +87,7 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         """See ``Publisher.attempts``: an abort deletes all of them."""
         return await attempts_of(run)
 
-    async def state(self, run: UploadContext) -> UploadCommitState | None:
+    async def state(self, run: UploadContext) -> tuple[UploadContext, UploadCommitState | None]:
         """See ``Publisher.state``."""
         return await see(run)
 
@@ -101,7 +101,7 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         tasks: Sequence[TaskCommit] | None = None,
         *,
         trusting: bool = False,
-    ) -> bool:
+    ) -> UploadContext | None:
         """See ``Publisher.is_committed``."""
         return await is_committed(run, tasks)
 
@@ -150,12 +150,13 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         made_destination: bool,
         began: Callable[[], Awaitable[None]],
         adopt: bool = False,
-    ) -> None:
+    ) -> UploadContext:
         """See ``Publisher.commit``."""
-        run.snapshot = None
-        record = await begin(run, plan, made_destination=made_destination)
+        run = replace(run, snapshot=None)
+        run, record = await begin(run, plan, made_destination=made_destination)
         await began()
         await carry_out(run, plan, record)
+        return run
 
     def report(self, run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
         """See ``Publisher.report``."""
@@ -183,9 +184,10 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
         with at_work(run):
             return await roll_back(run, state)
 
-    async def finish(self, run: UploadContext, state: UploadCommitState | None) -> None:
+    async def finish(self, run: UploadContext, state: UploadCommitState | None) -> UploadContext:
         """See ``Publisher.finish``."""
         await clean(run)
+        return run
 
     async def abort(self, run: UploadContext) -> AbortResult:
         """See ``Publisher.abort``."""
@@ -194,9 +196,10 @@ class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
 
     async def clean_up(self, run: UploadContext) -> CleanupResult:
         """See ``Publisher.clean_up``."""
-        if await read_state(run) is None:
+        state = await read_state(run)
+        if state is None:
             return (await clean_up_aborted(run))[0]
-        return (await clean_up(run))[0]
+        return (await clean_up(acting_for(run, state).acts()))[0]
 
     async def status(self, run: UploadContext, state: UploadCommitState) -> JobStatus:
         """See ``Publisher.status``. Open uploads are listed once."""

@@ -18,7 +18,7 @@ from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.plan_file import drop_plan, save_plan
 from asynccommit.commit.by_upload.start import refuse_aborted, start
 from asynccommit.commit.by_upload.status import is_closed
-from asynccommit.commit.context import Phase
+from asynccommit.commit.context import CommitIdentity, Phase
 from asynccommit.commit.driver.owners import owner_of
 from asynccommit.commit.job.places import places_text
 from asynccommit.errors import (
@@ -45,8 +45,10 @@ KEPT: dict[str, type] = {
 """Options that change the result of the commit: a resume uses those of the record."""
 
 
-async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool) -> UploadRecord:
-    """Save the plan and write the commit record.
+async def begin(
+    run: UploadContext, plan: UploadPlan, *, made_destination: bool
+) -> tuple[UploadContext, UploadRecord]:
+    """Save the plan and write the commit record; return the commit's context.
 
     Args:
         run: the commit under way.
@@ -61,17 +63,15 @@ async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool)
         record = _record(run, plan, plan_id, digests, made_destination=made_destination)
         try:
             await _require_driver(run)
-            await _write(run, encode_upload_record(record), plan_id)
+            run = run.for_commit(plan_id).acts()
+            await _write(run, encode_upload_record(record))
         except (OwnedError, PreflightError):
             await drop_plan(run, plan_id, len(digests))
             raise
-        run.identity.epoch, run.identity.manifests, run.identity.owner_id = (
-            1,
-            record.digest,
-            record.owner.id,
-        )
+        identity = CommitIdentity(plan_id, record.digest, 1, record.owner.id)
+        run = replace(run, identity=identity).acts()
         await start(run, record, plan, refuse_aborted)
-        return record
+        return run, record
 
 
 def _record(
@@ -124,12 +124,11 @@ async def _require_driver(run: UploadContext) -> None:
         raise PreflightError(run.layout.job_id, run.meter.stage, (), text)
 
 
-async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
+async def _write(run: UploadContext, data: bytes) -> None:
     path = run.layout.record
-    run.act_for(plan_id)
     try:
         with run.promise.changing():
-            run.record_etag = (await save(run, path, data)).etag
+            run.known.etag = (await save(run, path, data)).etag
     except ExistsError as error:
         there = await read_if_there(run, path, MAX_RECORD_BYTES)
         if there != data:

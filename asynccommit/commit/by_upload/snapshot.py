@@ -6,6 +6,8 @@ that is being aborted, each question is asked by itself, in the order that recov
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.job.publisher import Inputs
 from asynccommit.commit.job.snapshot import Snapshot, take_snapshot, view
@@ -19,16 +21,16 @@ _ORDINARY = {"tasks", "_temporary", JOB_OWNER, f"_{JOB_OWNER}"}
 """The names in the directory of a job attempt whose commit has not begun, apart from its sets."""
 
 
-async def look_ahead(run: UploadContext, inputs: Inputs) -> Store | None:
-    """Return the store with a snapshot of what the commit asks first.
+async def look_ahead(run: UploadContext, inputs: Inputs) -> UploadContext:
+    """Return the context with a snapshot of what the commit asks first.
 
-    Return ``None`` where each question must be asked by itself: unless the job is as its tasks have
+    It has none where each question must be asked by itself: unless the job is as its tasks have
     left it, or if its files are in another store than the destination. Pending sets are left out:
     a set is read after the listing whose etag the commit checks once more. A destination whose
     content is replaced is left out, as other jobs are looked for before it is listed.
     """
     if not _is_listing_enough(run):
-        return None
+        return run
     layout, appends = run.layout, inputs.mode is Mode.APPEND and not inputs.overwrite
     dest = [layout.dest.path] if appends else []
     found = await take_snapshot(
@@ -38,11 +40,11 @@ async def look_ahead(run: UploadContext, inputs: Inputs) -> Store | None:
         files=[],
     )
     if not _is_ordinary(found, layout):
-        return None
+        return run
     shown = found.listings.get(layout.dest.path)
     copies_elsewhere = within(layout.aside_dir, [layout.attempt_dir])
-    run.uses_temporary = shown is None or layout.temporary in shown or not copies_elsewhere
-    return view(run.store, found)
+    used = shown is None or layout.temporary in shown or not copies_elsewhere
+    return replace(run, snapshot=view(run.store, found), uses_temporary=used)
 
 
 async def look_at_destination(run: UploadContext) -> Store | None:

@@ -107,7 +107,7 @@ async def _take_back(run: UploadContext, record: UploadRecord) -> None:
     if await has_begun(run):
         with suppress(NotFoundError):
             await remove_file(run.pending, run.layout.record)
-    run.identity.epoch = 0
+    run.numbered(0).acts()
     await drop_plan(run, record.plan_id, len(record.plan))
     with suppress(NotFoundError):
         await remove_file(run.pending, run.layout.start)

@@ -64,18 +64,23 @@ class UploadCommitState:
 async def read_state(run: UploadContext) -> UploadCommitState | None:
     """Return the state of this job attempt's commit, or ``None``.
 
-    Afterwards ``run`` acts for that commit. Raises ``ManifestError`` for an invalid record.
+    Raises ``ManifestError`` for an invalid record.
     """
     data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
     if data is None or is_closed(data):
         return None
     record = read_record(run.layout, data)
-    run.act_for(record.plan_id)
-    run.identity.manifests = record.digest
+    run = run.for_commit(record.plan_id)
     standing = UploadCommitState(record, await find_outcome(run))
     if standing.is_committed:
         return replace(standing, is_done=await is_there(run.pending, run.layout.done))
     return standing
+
+
+def acting_for(run: UploadContext, standing: UploadCommitState) -> UploadContext:
+    """Return the context of a commit that has begun."""
+    run = run.for_commit(standing.record.plan_id)
+    return replace(run, identity=replace(run.identity, manifests=standing.record.digest))
 
 
 def is_closed(data: bytes) -> bool:
@@ -121,19 +126,21 @@ async def is_finished(run: UploadContext) -> bool:
     return marker is not None and marker.diagnostics.get(COMMIT) == run.identity.commit_id
 
 
-async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = None) -> bool:
-    """Return whether the marker says that this job committed ``tasks``.
+async def is_committed(
+    run: UploadContext, tasks: Sequence[TaskCommit] | None = None
+) -> UploadContext | None:
+    """Return the context of a commit of ``tasks`` that the marker names.
 
-    Messages of just the tasks that the marker was written for say so, whatever task attempts have
-    left since. Else pending sets say that it is not: an id may be used again. From a yes on,
-    ``run`` acts for that commit.
+    ``None`` if it does not say that this job has committed them. Messages of just the tasks that
+    the marker was written for say so, whatever task attempts have left since. Else pending sets say
+    that it is not: an id may be used again.
 
     Raises ``PreconditionError`` for other tasks of a job whose directory its end has deleted: those
     of another job attempt, or late ones, which make it again but not the object that stands for it.
     """
     marker = await _marker(run)
     if marker is None:
-        return False
+        return None
     known = marker.diagnostics.get(TASKS)
     if tasks is not None and known is not None:
         done = known == digest_of_sets(rows_of(run.layout, tasks))
@@ -146,8 +153,8 @@ async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = 
         )
         raise PreconditionError("get", run.layout.success, text)
     if done and (commit := marker.diagnostics.get(COMMIT, "")) and _ID.fullmatch(commit):
-        run.act_for(commit)
-    return done
+        return run.for_commit(commit).acts()
+    return run if done else None
 
 
 async def is_set_up(run: UploadContext) -> bool:

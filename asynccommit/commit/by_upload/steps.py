@@ -21,6 +21,7 @@ from asynccommit.commit.by_upload.rollback import UploadRollbackResult, undo_upl
 from asynccommit.commit.by_upload.start import refuse_ended, start
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
+    acting_for,
     is_finished,
     read_state,
     rows_of,
@@ -127,9 +128,8 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
     record = standing.record
     if not standing.is_committed:
         await _require_own(run)
-    run.identity.epoch = 2
+    run = replace(run.numbered(2), options=recorded_options(run, record)).acts()
     run.reach(Phase.COMMITTED if standing.is_committed else Phase.CHANGING)
-    run.options = recorded_options(run, record)
     with UploadPlan.new(run.options) as plan:
         try:
             known = await _load(run, record, plan)
@@ -191,7 +191,7 @@ async def undo(
     """Undo a commit and clean up; return the number of remaining uploads."""
     undone = await undo_uploads(run, record, plan)
     if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
-        await keep_copies(run)
+        run = await keep_copies(run)
         run.warn(f"copies of overwritten files remain in {run.layout.aside_dir}")
     _, swept = await clean_up(run)
     if record.made_destination:
@@ -229,13 +229,13 @@ async def _refuse_lost_plan(run: UploadContext, record: UploadRecord) -> None:
             raise ManifestError(url, "is missing, so the progress of the commit is unknown")
 
 
-async def see(run: UploadContext) -> UploadCommitState | None:
-    """Return how far the commit of this job attempt is.
+async def see(run: UploadContext) -> tuple[UploadContext, UploadCommitState | None]:
+    """Return how far the commit of this job attempt is, and its context.
 
     Raises ``CommitError`` if that cannot be read: then the changes are unknown.
     """
     try:
-        return await read_state(run)
+        state = await read_state(run)
     except (StoreError, ManifestError) as error:
         text = (
             f"{error}. It is unknown whether a commit of this job has begun and what it has "
@@ -243,6 +243,7 @@ async def see(run: UploadContext) -> UploadCommitState | None:
             "before that is known"
         )
         raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
+    return (run, None) if state is None else (acting_for(run, state).acts(), state)
 
 
 def check_messages(run: UploadContext, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:

@@ -189,12 +189,13 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
 
     async def _check_destination(
         self, run: RunT, mode: Mode, overwrite: Sequence[str], *, looking: bool = False
-    ) -> None:
+    ) -> RunT:
+        """See ``check_job``; return the context with what was seen."""
         async with commit_failures(run):
-            run.snapshot = await self.publisher.look_at_destination(run)
+            run = replace(run, snapshot=await self.publisher.look_at_destination(run))
             others = await to_settle(run, await self.publisher.unfinished(run))
             for other in () if looking else others:
-                run.snapshot = None
+                run = replace(run, snapshot=None)
                 if other.told:
                     await self._clean_up_other(run, other)
                     continue
@@ -202,6 +203,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 if other.finishes and not is_replaced(run, mode, overwrite):
                     refuse_repeating(run, other)
             await self.publisher.check_setup(run, mode, overwrite)
+        return run
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
         """Create the directories of this job attempt.
@@ -210,8 +212,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         ``CommitError`` if the destination is a file or the job attempt exists already, and the
         errors of ``check_job``.
         """
-        run = self._run()
-        await self._check_destination(run, mode, ())
+        run = await self._check_destination(self._run(), mode, ())
         async with commit_failures(run):
             with run.meter.timed("job_stage_setup"):
                 await self.publisher.refuse_taken(run)
@@ -227,8 +228,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Returns false if there is no such job. Raises ``OwnedError`` if its driver may be alive, and
         the errors of ``check_job``.
         """
-        run = self._run()
-        await self._check_destination(run, mode, ())
+        run = await self._check_destination(self._run(), mode, ())
         async with commit_failures(run):
             return await self._rejoin(run, self.pending)
 
@@ -275,8 +275,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         if made_destination is not None:
             self._made_destination = made_destination
         try:
-            async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)):
-                report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
+            async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)) as at:
+                report = await self._commit_or_resume(at, tasks, mode, overwrite, strict=strict)
                 run.note_result(report)
         except BaseException as error:
             if run.promise.told:
@@ -294,17 +294,18 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         *,
         strict: bool,
     ) -> JobReport:
-        state = await self.publisher.state(run)
+        run, state = await self.publisher.state(run)
         if state is None:
-            if await self.publisher.is_committed(run, tasks, trusting=tasks is None):
-                return await self._already(run, state)
+            done = await self.publisher.is_committed(run, tasks, trusting=tasks is None)
+            if done is not None:
+                return await self._already(done, state)
             return await self._commit(run, tasks, mode, overwrite, strict=strict)
         if await self.publisher.is_over(run, state):
             return await self._already(run, state)
         if tasks is not None:
             self.publisher.check_messages(run, state, tasks)
             if self.publisher.are_named(state, tasks, overwrite):
-                run.options = replace(run.options, allow_outside_destination=True)
+                run = replace(run, options=replace(run.options, allow_outside_destination=True))
         report = await self.publisher.resume(run, state)
         if report.rolled_back:
             text = rolled_back_first(report)
@@ -331,13 +332,15 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 await publisher.refuse_leftovers(run, plan, known=self.set_up or adopt)
             await publisher.preflight(run, plan, overwrite, adopt=adopt)
             made = self._made_destination
-            await publisher.commit(run, plan, made_destination=made, began=self._began, adopt=adopt)
+            run = await publisher.commit(
+                run, plan, made_destination=made, began=self._began, adopt=adopt
+            )
             return publisher.report(run, plan)
 
     async def _already(self, run: RunT, state: StateT | None) -> JobReport:
         """Clean up a committed job; write its report if there is none yet."""
         run.reach(Phase.COMMITTED)
-        await self.publisher.finish(run, state)
+        run = await self.publisher.finish(run, state)
         log.info("job %s: committed before", run.layout.job_id, extra=run.layout.log_fields)
         if not await has_report(run):
             await report_on(run, "committer_commit_job")
@@ -350,7 +353,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             return
         # Who asked for the commit has named the places outside.
         options = replace(self.options, allow_outside_destination=True)
-        trusted = run.identity.commit_id
+        trusted = run.now.identity.commit_id
         undo = replace(self._run(), options=options, asked=False, trusted=trusted)
         undo = replace(undo, promise=replace(undo.promise, withdrawn=run.promise.withdrawn))
         say = partial(say_undone, run, error)
@@ -365,7 +368,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     ) -> JobReport:
         """Return the result of a dry run of ``commit_job``, or raise its errors."""
         run, publisher = self._run(), self.publisher
-        async with publisher.working(run, save=False):
+        async with publisher.working(run, save=False) as run:
             with publisher.new_plan(run, mode) as plan:
                 await publisher.load(run, plan, tasks)
                 await publisher.preflight(run, plan, overwrite, dry=True)
@@ -395,16 +398,17 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         the errors of ``commit_job``.
         """
         run = replace(self._run(on_progress), asked=self.asked)
-        async with self.publisher.working(run):
-            report = run.note_result(await self._resume(run, force=force, adopt=adopt))
+        async with self.publisher.working(run) as at:
+            report = run.note_result(await self._resume(at, force=force, adopt=adopt))
         return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
-        state = await self.publisher.state(run)
+        run, state = await self.publisher.state(run)
         if state is not None and not await self.publisher.is_over(run, state):
             return await self.publisher.resume(run, state, force=force)
-        if state is not None or await self.publisher.is_committed(run):
-            return await self._already(run, state)
+        done = run if state is not None else await self.publisher.is_committed(run)
+        if done is not None:
+            return await self._already(done, state)
         if adopt:
             return await self._commit(run, None, Mode.APPEND, (), adopt=True)
         raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
@@ -429,16 +433,16 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         async with AsyncExitStack() as looking:
             try:
                 async with commit_failures(run):
-                    await looking.enter_async_context(self.publisher.looking(run))
-                    state = await self.publisher.state(run)
+                    run = await looking.enter_async_context(self.publisher.looking(run))
+                    run, state = await self.publisher.state(run)
                     if state is not None:
                         with run.meter.timed("job_stage_abort"):
                             return await self.publisher.roll_back(run, state, force=force)
-                    if await self.publisher.is_committed(run, trusting=True):
+                    if await self.publisher.is_committed(run, trusting=True) is not None:
                         text = "it is committed and cannot be rolled back"
                         raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
             except BaseException as error:
-                await self.publisher.stopped(run, error)
+                await self.publisher.stopped(run.now, error)
                 raise
         return await self._abort(run, "rolled back", careful=not force)
 
@@ -461,7 +465,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
             return run.note_result(await self._abort(run, reason, careful=careful))
 
     async def _abort(self, run: RunT, reason: str, *, careful: bool) -> AbortReport:
-        async with commit_failures(run), self.publisher.looking(run):
+        async with commit_failures(run), self.publisher.looking(run) as run:
             with run.meter.timed("job_stage_abort"):
                 others = await self.publisher.attempts(run) if careful else ()
                 await self._before_abort(run, self.pending, others, careful=careful)
@@ -491,7 +495,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         has begun.
         """
         run = self._run()
-        async with commit_failures(run), self.publisher.looking(run):
+        async with commit_failures(run), self.publisher.looking(run) as run:
             return (await self.publisher.clean_up(run)).value
 
     async def job_status(self) -> JobStatus | None:
@@ -500,8 +504,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Its files at their destinations are counted, one listing of each directory.
         """
         run = self._run()
-        async with commit_failures(run), self.publisher.looking(run):
-            state = await self.publisher.state(run)
+        async with commit_failures(run), self.publisher.looking(run) as run:
+            run, state = await self.publisher.state(run)
             return None if state is None else await self.publisher.status(run, state)
 
     async def job_statuses(self) -> list[JobStatus]:

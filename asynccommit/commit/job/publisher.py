@@ -52,8 +52,10 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     @abstractmethod
     def working(
         self, run: RunT, *, save: bool = True, inputs: Inputs | None = None
-    ) -> AbstractAsyncContextManager[None]:
+    ) -> AbstractAsyncContextManager[RunT]:
         """Commit or resume in the block; raise failures as ``CommitError``.
+
+        The block has the context to go on with.
 
         Args:
             run: the commit, or its dry run.
@@ -61,9 +63,12 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
             inputs: of a commit that may begin now.
         """
 
-    def looking(self, run: RunT) -> AbstractAsyncContextManager[None]:
-        """Pin the job's paths to the directories that exist now."""
-        return nullcontext()
+    def looking(self, run: RunT) -> AbstractAsyncContextManager[RunT]:
+        """Pin the job's paths to the directories that exist now.
+
+        The block has the context to go on with.
+        """
+        return nullcontext(run)
 
     # --- before a commit
 
@@ -100,10 +105,11 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     # --- a commit
 
     @abstractmethod
-    async def state(self, run: RunT) -> StateT | None:
+    async def state(self, run: RunT) -> tuple[RunT, StateT | None]:
         """Return the state of the job's commit; ``None`` if it has not begun.
 
-        Raises ``ManifestError`` for a damaged record.
+        The context to go on with is that of the commit. Raises ``ManifestError`` for a damaged
+        record.
         """
 
     @abstractmethod
@@ -113,8 +119,8 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     @abstractmethod
     async def is_committed(
         self, run: RunT, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
-    ) -> bool:
-        """Return whether the job is committed and its record is gone.
+    ) -> RunT | None:
+        """Return the context of a job that is committed, its record gone.
 
         Args:
             run: the context.
@@ -174,8 +180,8 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
         made_destination: bool,
         began: Callable[[], Awaitable[None]],
         adopt: bool = False,
-    ) -> None:
-        """Carry out the plan.
+    ) -> RunT:
+        """Carry out the plan; return the context with which it ended.
 
         The steps are record, files, validation, decision, ``_SUCCESS`` and clean-up.
 
@@ -224,8 +230,8 @@ class Publisher(ABC, Generic[RunT, StateT, PlanT]):
     # --- afterwards
 
     @abstractmethod
-    async def finish(self, run: RunT, state: StateT | None) -> None:
-        """Delete what a committed job needs no more."""
+    async def finish(self, run: RunT, state: StateT | None) -> RunT:
+        """Delete what a committed job needs no more; return its context."""
 
     @abstractmethod
     async def abort(self, run: RunT) -> AbortResult:

@@ -61,6 +61,7 @@ async def _ended_in_one_error(
         with run.meter.timed("committer_commit_job"):
             yield
     except Exception as error:
+        run = run.now
         failure = job_commit_error(run, error)
         log.info("the commit failed: %s", Redacted(failure), extra=layout.log_fields)
         await stopped(run, failure)
@@ -69,7 +70,7 @@ async def _ended_in_one_error(
         await run.meter.end()
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
-        told = layout.job_id, run.meter.stage
+        run, told = run.now, (layout.job_id, run.meter.stage)
         log.info("job %s: the commit was stopped in %s", *told, extra=layout.log_fields)
         with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
             await stopped(run, error)
@@ -93,7 +94,7 @@ async def undo_half_way(
         roll_back: does it.
         say: called with the result of a finished rollback.
     """
-    half_way = run.phase is Phase.CHANGING and run.identity.epoch > 0
+    half_way = run.phase is Phase.CHANGING and run.now.identity.epoch > 0
     if not half_way or isinstance(error, LeaseLostError | OwnedError):
         return
     patience = None if isinstance(error, Exception) else CLEANUP_GRACE_SECONDS
@@ -117,7 +118,7 @@ def rolled_back_first(report: JobReport) -> str:
 
 async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     """Save the summary of an ended commit; return the report."""
-    error = None
+    run, error = run.now, None
     if report.rolled_back:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
     report = run.note_result(replace(report, timeline=timeline_of(run)))

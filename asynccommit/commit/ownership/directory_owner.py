@@ -47,29 +47,30 @@ async def as_found(store: Store, layout: L) -> L:
     return replace(layout, job_id=name.removeprefix(OLDER), prefix=OLDER)
 
 
-async def find_layout(run: CommitContext) -> None:
-    """Give ``run`` the layout of older Hadoop if the job has it.
+async def find_layout(run: CommitContext) -> CommitContext:
+    """Return ``run`` with the layout of older Hadoop if the job has it.
 
     Raises ``PreconditionError`` if the job's directory is a link, or another job's.
     """
     if await is_own(run, run.layout):
         await _refuse_older(run)
-        return
+        return run
     if run.layout.shared:
         await refuse_alias(run)
-        return
+        return run
     older = run.layout.older()
     if not await is_own(run, older):
-        return
+        return run
     named = replace(older, job_id=f"{OLDER}{older.job_id}", prefix="")
     found = await as_found(run.store, named)
     if found.prefix:
-        run.layout = older
-    elif await _owner(run.store, named.job_dir) is None:
+        return replace(run, layout=older).acts()
+    if await _owner(run.store, named.job_dir) is None:
         run.warn(
             f"{named.job_dir} was kept: nothing in it tells whether it belongs to this job, as "
             f"written by Hadoop before 3.4.1, or to another: {job_command('abort', named)}"
         )
+    return run
 
 
 async def _refuse_older(run: CommitContext) -> None:

@@ -115,8 +115,8 @@ class FencedDirectory(JobDirectory):
             await run.store.rename(run.epoch_dir, run.layout.closed(run.identity.epoch))
         except NotFoundError:
             raise lease_lost(run) from None
-        if run.lease is not None:
-            run.lease.close()
+        if run.held is not None:
+            run.held.close()
 
     async def has_begun(self, run: CommitContext, attempt_dir: str) -> bool:
         """See ``JobDirectory.has_begun``."""
@@ -188,7 +188,7 @@ class FencedDirectory(JobDirectory):
 
     async def delete_ended(self, run: CommitContext, how: str) -> CleanupResult:
         """See ``JobDirectory.delete_ended``."""
-        lease = run.lease
+        lease = run.held
         if lease is not None:
             await lease.end()
         place = await _move_away(run, how)

@@ -88,9 +88,9 @@ class FlatDirectory(JobDirectory):
         identity, now = run.identity, int(run.host.now() * 1000)
         decision = Decision(outcome, identity.epoch, identity.owner_id, now, identity.commit_id)
         await self.write(run, run.layout.closed(identity.epoch), encode_decision(decision))
-        if run.lease is not None:
-            run.lease.free()
-            await run.lease.end()
+        if (lease := run.held) is not None:
+            lease.free()
+            await lease.end()
 
     async def has_begun(self, run: CommitContext, attempt_dir: str) -> bool:
         """See ``JobDirectory.has_begun``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -71,9 +72,10 @@ class Lease:
     of this task that changes something looks at it when it is sent.
 
     Args:
-        run: the owner to be, which says so in ``epoch`` and ``owner_id``.
+        run: the owner to be, which has its ``owner_id``.
 
     Attributes:
+        run: the context of the owner, as far as it has become one.
         closed: whether an earlier owner has done all but the clean-up.
         bare: whether nothing can have been moved: an abort took the place away when it began.
     """
@@ -81,7 +83,8 @@ class Lease:
     def __init__(self, run: CommitContext) -> None:
         self.closed = False
         self.bare = False
-        self._run = run
+        self.run = replace(run, lease=self)
+        self._held = True
         self._seconds = lease_of(run)
         self._until = run.host.clock() + MARGIN * self._seconds
         self._why = ""
@@ -93,15 +96,14 @@ class Lease:
         self._closing = False
         self._over = False
         _under_way.add(run.identity.owner_id)
-        run.lease = self
         self._granting = granting(check=self.check)
         self._granting.__enter__()
 
     def forget(self) -> None:
         """Give up a claim that was not written."""
         self._granting.__exit__(None, None, None)
-        _under_way.discard(self._run.identity.owner_id)
-        self._run.lease = None
+        _under_way.discard(self.run.identity.owner_id)
+        self._held = False
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.current_task()
@@ -126,6 +128,11 @@ class Lease:
             raise self._lost() from error  # what it found is another's doing
 
     @property
+    def is_held(self) -> bool:
+        """See ``Ownership.is_held``."""
+        return self._held
+
+    @property
     def is_lost(self) -> bool:
         """Return whether it was not renewed in time, or another owner was seen."""
         return bool(self._why)
@@ -133,7 +140,7 @@ class Lease:
     @property
     def left(self) -> float:
         """Return the seconds for which the owner may go on without a heartbeat."""
-        return self._until - self._run.host.clock()
+        return self._until - self.run.host.clock()
 
     def quicken(self) -> None:
         """Send heartbeats twice as often: workers need much of the lease."""
@@ -152,7 +159,7 @@ class Lease:
 
     async def end(self) -> None:
         """Say no more that this owner lives."""
-        self._run.lease = None
+        self._held = False
         beating, self._beating = self._beating, None
         if beating is not None:
             beating.cancel()
@@ -160,18 +167,18 @@ class Lease:
 
     def check(self) -> None:
         """Raise ``LeaseLostError`` unless this owner still holds the commit."""
-        if self._run.host.clock() <= self._until and not self._why:
+        if self.run.host.clock() <= self._until and not self._why:
             return  # told in a fraction of a microsecond, for it is asked before every rename
         if not self._over and self._is_late():
             raise self._lost()
 
     def _is_late(self) -> bool:
-        if self._run.host.clock() > self._until:
+        if self.run.host.clock() > self._until:
             self._why = self._why or _SILENT
         return bool(self._why)
 
     def _lost(self) -> LeaseLostError:
-        return lease_lost(self._run, self._why)
+        return lease_lost(self.run, self._why)
 
     async def _beat(self) -> None:
         """Send heartbeats; end the work when the lease is lost."""
@@ -183,7 +190,7 @@ class Lease:
                 ticks += 1
                 if ticks % self._ticks == 0 and (saying is None or saying.done()):
                     saying = asyncio.create_task(self._say())
-                if self._run.host.clock() > self._until:
+                if self.run.host.clock() > self._until:
                     self._why = _SILENT
             if not self._closing:
                 assert self._task is not None
@@ -196,7 +203,7 @@ class Lease:
 
     async def _say(self) -> None:
         """Write a heartbeat with a new name, and check for another claim."""
-        run, now = self._run, self._run.host.clock()
+        run, now = self.run, self.run.host.clock()
         self._beats += 1
         beat = encode_beat(run.identity.epoch, run.identity.owner_id, int(run.host.now() * 1000))
         with suppress(StoreError, LeaseLostError):

@@ -13,21 +13,23 @@ from asynccommit.stores.pinning import PinningStore
 
 
 @asynccontextmanager
-async def pinned(run: CommitContext) -> AsyncIterator[None]:
+async def pinned(run: CommitContext) -> AsyncIterator[CommitContext]:
     """Find the job's layout, and pin the directories that exist now.
+
+    Yields the context with that layout.
 
     A job id may be used again. Whatever this process still does when the job has ended and another
     has its id, because it stood still meanwhile, then leads nowhere.
     """
-    await find_layout(run)
+    run = await find_layout(run)
     if not run.store.traits.pins:
-        yield
+        yield run
         return
     layout = run.layout
     store = cast(PinningStore, run.store)
     pins = await store.pin([layout.job_dir, layout.attempt_dir], layout.roots)
     try:
         with granting(pins=pins):
-            yield
+            yield run
     finally:
         await pins.aclose()

@@ -176,7 +176,7 @@ def _takeover(run: CommitContext) -> str:
 
 
 async def take_over(run: CommitContext, standing: CommitState, *, force: bool = False) -> Lease:
-    """Make this run the owner of an abandoned commit; return its lease.
+    """Become the owner of an abandoned commit; return its lease, with its context.
 
     Raises ``OwnedError`` if somebody does, or was quicker.
     """
@@ -192,15 +192,14 @@ async def take_over(run: CommitContext, standing: CommitState, *, force: bool = 
         raise ManifestError(run.layout.url(run.layout.record), "it has had too many owners")
     if standing.record.grant:  # it is waited for under the lease
         shortest = _GRANTS * standing.record.grant
-        run.options = replace(run.options, lease=max(lease_of(run), shortest))
+        run = replace(run, options=replace(run.options, lease=max(lease_of(run), shortest)))
     owner = owner_of(run)
-    run.identity.owner_id = owner.id
-    run.act_for(standing.commit_id)
-    run.identity.manifests = standing.record.manifests
-    lease = Lease(run)
+    known = replace(run.identity, manifests=standing.record.manifests, owner_id=owner.id)
+    lease = Lease(replace(run, identity=known).for_commit(standing.commit_id))
+    run = lease.run.acts()
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
-        run.identity.epoch = epoch
+        run = lease.run = run.numbered(epoch).acts()
         run.reach(Phase.CHANGING)
         if standing.stop is None:
             await asyncio.sleep(standing.record.grant)  # its workers may outlive it

@@ -180,7 +180,8 @@ async def checked(run: CommitContext, other: OtherCommit) -> JobStatus:
         try:
             standing = await read_state(run.store, layout)
             if standing is not None and standing.decision is None:
-                look.layout = of_commit(run.store, layout, standing.commit_id)
+                named = of_commit(run.store, layout, standing.commit_id)
+                look = replace(look, layout=named)
                 await load_plan(look, standing.record, loaded)
         except _UNREADABLE as error:
             return _unreadable(layout, error)

@@ -40,8 +40,8 @@ class Granting:
         self._renewing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        if isinstance(self._run.lease, Lease):
-            self._run.lease.quicken()
+        if isinstance(lease := self._run.held, Lease):
+            lease.quicken()
         await self._write()
         self._renewing = asyncio.create_task(self._renew())
         return self
@@ -70,7 +70,7 @@ class Granting:
 
     async def _write(self, *, stop: bool = False) -> None:
         """Write the next number, if the lease lasts as long as what that allows."""
-        run, lease = self._run, self._run.lease
+        run, lease = self._run, self._run.held
         short = isinstance(lease, Lease) and lease.left < GRANT + REQUEST
         if not stop and (short or await directory_of(run).is_taken(run)):
             return

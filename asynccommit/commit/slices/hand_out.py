@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layouts.layout import Layout
@@ -34,19 +35,20 @@ _LEASE = 2 * (GRANT + REQUEST)
 
 
 @asynccontextmanager
-async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[None]:
+async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[CommitContext]:
     """Let the workers of the runner, if any, help with a commit that begins.
 
-    They are started and tried before anything changes. If they cannot do the work a warning says
-    why, and this process does it alone. Raises ``OptionError`` if nothing would check their work.
+    Yields the context that has them. They are started and tried before anything changes. If they
+    cannot do the work a warning says why, and this process does it alone. Raises ``OptionError`` if
+    nothing would check their work.
     """
     runner = run.environment.runner
     if runner is None or plan.loaded.files < runner.least:
-        yield
+        yield run
         return
     checked = validates(run) and run.options.validate_sample is None
     if not checked and runner.least:  # nobody has asked for workers
-        yield
+        yield run
         return
     if not checked:
         raise OptionError(
@@ -62,10 +64,9 @@ async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[None]:
         if why:
             run.warn(f"asynccommit.workers={runner.name}: {why}; this process moves all files")
         else:
-            run.slicer = Slicing(run, plan, runner, order)
-        yield
+            run = replace(run, slicer=Slicing(plan, runner, order))
+        yield run
     finally:
-        run.slicer = None
         await runner.aclose()
 
 
@@ -108,8 +109,7 @@ class Slicing:
     """The ``Slicer`` of a commit.
 
     Attributes:
-        run: the commit.
-        plan: its plan.
+        plan: the plan of the commit.
         runner: has the workers.
         order: as it was tried.
         digests: of the chunks of the plan, once they are written.
@@ -117,7 +117,6 @@ class Slicing:
         outside: places outside of the destination that the commit changes.
     """
 
-    run: CommitContext
     plan: Plan
     runner: Runner
     order: Order
@@ -129,9 +128,9 @@ class Slicing:
         """See ``Slicer.planned``."""
         self.plan_id, self.digests, self.outside = plan_id, digests, outside
 
-    async def move(self, carried: Collection[str]) -> None:
+    async def move(self, run: CommitContext, carried: Collection[str]) -> None:
         """See ``Slicer.move``."""
-        run, identity = self.run, self.run.identity
+        identity = run.identity
         order = replace(
             self.order,
             layout=run.layout,
@@ -142,10 +141,9 @@ class Slicing:
             carried=frozenset(carried),
         )
         slices = [Slice(number, digest) for number, digest in enumerate(self.digests)]
-        await hand_out(run, self.runner, order, slices, self._took)
+        await hand_out(run, self.runner, order, slices, partial(self._took, run))
 
-    def _took(self, tally: Tally) -> None:
-        run = self.run
+    def _took(self, run: CommitContext, tally: Tally) -> None:
         run.count_renamed(min(tally.done, self.plan.loaded.files - run.promise.renamed))
         run.meter.step(tally.rows)
         run.warnings.extend(tally.warnings)

@@ -47,6 +47,11 @@ class Permit:
         if self._over or self._run.host.clock() > self._until:
             raise lease_lost(self._run, self._over or _SILENT)
 
+    @property
+    def is_held(self) -> bool:
+        """See ``Ownership.is_held``."""
+        return True
+
     def close(self) -> None:
         """See ``Ownership.close``: a worker only moves files."""
 

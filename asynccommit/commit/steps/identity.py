@@ -166,7 +166,7 @@ class ByVersion(FileIdentity):
                 if found is None or self.traits.same(found.etag, etag):
                     raise
             etag = found.etag
-            if run.lease is not None:
+            if run.held is not None:
                 await require_place(run)
                 run.check_lease()
 

@@ -100,7 +100,7 @@ class RenameFiles(CommitStep):
         elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
             run.meter.step(loaded.files)  # each has come with its directory
         elif run.slicer is not None and not (plan.replaced or settled or run.identity.epoch > 1):
-            await run.slicer.move(plan.carried)
+            await run.slicer.move(run, plan.carried)
         else:
             await mover.move(loaded.spill.entries())
         run.meter.statistics.count("committer_files_committed", loaded.files)

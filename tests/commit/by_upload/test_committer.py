@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_upload.outcome import decide
-from asynccommit.commit.by_upload.status import read_state
+from asynccommit.commit.by_upload.status import acting_for, read_state
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.commit.meter import Progress
@@ -593,7 +593,9 @@ async def test_a_commit_that_is_being_rolled_back() -> None:
         ).commit_job(tasks)
     job = committer(world, PLAIN)
     run = job._run()
-    await read_state(run)
+    state = await read_state(run)
+    assert state is not None
+    run = acting_for(run, state)
     await decide(run, Outcome.ROLLBACK)
     status = await job.job_status()
 

@@ -124,7 +124,7 @@ async def test_a_job_of_another_destination_that_is_closed() -> None:
     denied = Faults(Fault("list", DeniedError, MAGIC.layout(OTHER).job_dir))
     for faults, count in ((Faults(), 1), (denied, 0)):
         run = committer(world, MAGIC, faults)._run()
-        run.layout = replace(run.layout, dest=run.layout.dest.child("p=1"))
+        run = replace(run, layout=replace(run.layout, dest=run.layout.dest.child("p=1")))
         assert len(await find_others(run, [ROOT])) == count
 
 

@@ -50,7 +50,7 @@ async def test_an_end_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     world.place(record, "the record")
     known = await committer(world, PLAIN).store.head(record)
     run = committer(world, PLAIN, Ended(world, record))._run()
-    run.record_etag = known.etag
+    run.known.etag = known.etag
     rows = Spill()
     for name in ("a", "b"):
         world.place(f"{ROOT}/{name}", "old")

@@ -129,11 +129,11 @@ async def test_what_is_decided_is_done(site: Site, outcome: Outcome, how: OnUnfi
     other = site.job(job_id=OTHER)
     standing = await read_state(other.store, other.layout)
     assert standing is not None
-    async with await take_over(run := run_of(other), standing):
+    async with await take_over(run_of(other), standing) as lease:
         if outcome is Outcome.COMMITTED:
             source = next(path for path in site.left() if path.endswith("day=2/theirs"))
             await other.store.rename(site.path(source), site.path("/table/day=2/theirs"))
-        await decide(run, outcome)
+        await decide(lease.run, outcome)
     site.alive["1.one"] = False
     if how is OnUnfinished.REFUSE:
         with pytest.raises(UnfinishedError) as refused:

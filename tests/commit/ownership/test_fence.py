@@ -22,8 +22,7 @@ async def test_a_rollback_leaves_nothing_in_a_directory_that_is_open(tmp_path: P
     (task / "day=1").mkdir(parents=True)
     (task / "day=1/part-0").write_text("x")
     opened = os.open(task, os.O_PATH)
-    run = run_of(site.job())
-    run.identity.epoch = 2
+    run = run_of(site.job()).numbered(2)
     place = f"{run.epoch_dir}/task_1"
     try:
         await run.store.mkdir(run.epoch_dir)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from blockbuster import BlockBuster
 
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, CommitIdentity
 from asynccommit.commit.meter import Progress
 from asynccommit.commit.ownership.lease import (
     ACCOUNT_LEASE,
@@ -32,7 +33,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Claim, encode_claim
 from asynccommit.formats.commit_record import Owner
-from asynccommit.options.job import OnFailure, Options
+from asynccommit.options.job import OnFailure
 from asynccommit.stores.policies.funnel import Call, Op
 from tests.support.commits import At, Dies, Site, in_virtual_time, paths_of, run_of
 from tests.support.faults import Fault, Faults
@@ -91,15 +92,14 @@ class Hangs:
 def owner(site: Site, *policies: Any, **options: Any) -> CommitContext:
     """Return the run of an owner that has written its claim now."""
     run = run_of(site.job(*policies, **options))
-    run.identity.epoch, run.identity.owner_id = 1, run.host.new_id()
-    return run
+    return replace(run, identity=CommitIdentity("", "", 1, run.host.new_id()))
 
 
 async def begun(site: Site, *policies: Any, **options: Any) -> tuple[CommitContext, Lease]:
     """Return the run and the lease of an owner whose record is there."""
     await site.cut(FILES, Dies("rename", LAST))
-    run = owner(site, *policies, **options)
-    return run, Lease(run)
+    lease = Lease(owner(site, *policies, **options))
+    return lease.run, lease
 
 
 # --- said to be held --------------------------------------------------------------------------
@@ -128,7 +128,6 @@ async def test_how_long_a_lease_is(site: Site) -> None:
     run = owner(site)
     assert lease_of(run) == ACCOUNT_LEASE
     assert lease_of(owner(site, lease=7.0)) == 7.0
-    run.options = Options()
     assert LEASE < ACCOUNT_LEASE
 
 
@@ -268,12 +267,11 @@ async def test_a_loop_that_stood_still(site: Site) -> None:
 @in_virtual_time
 async def test_a_lease_that_is_over_before_it_is_used(site: Site) -> None:
     """It counts from before the claim was sent, however long its answer took."""
-    run = owner(site, lease=60.0)
-    lease = Lease(run)
+    lease = Lease(owner(site, lease=60.0))
     await asyncio.sleep(50)  # the claim is written
     with pytest.raises(LeaseLostError):
         async with lease:
-            run.check_lease()
+            lease.run.check_lease()
 
 
 @in_virtual_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,7 +179,7 @@ async def test_nobody_decides_without_the_right(site: Site) -> None:
     await dead(site)
     faults = Faults()
     run = await owner(site, faults)
-    run.lease = Lost()
+    run = replace(run, lease=Lost())
     faults.seen.clear()
     with pytest.raises(LeaseLostError):
         await decide(run, Outcome.COMMITTED)

@@ -174,8 +174,8 @@ async def test_a_commit_that_is_decided(site: Site, outcome: Outcome, state: Sta
     job = site.job(job_id=OTHER, process="2.two")
     standing = await read_state(job.store, job.layout)
     assert standing is not None
-    async with await take_over(run := run_of(job), standing, force=True):
-        await decide(run, outcome)
+    async with await take_over(run_of(job), standing, force=True) as lease:
+        await decide(lease.run, outcome)
         found = await status(site, process="2.two")
         assert (found.state, found.unfinished, found.epoch) == (state, False, 2)
     site.alive["2.two"] = False

@@ -361,7 +361,7 @@ async def test_nothing_is_moved_aside_without_the_right(site: Site) -> None:
     run = await owner(site, faults)
     site.place({"/table/f": "old"})
     aside = await aside_of(run, site.path("/table/f"))
-    run.lease = Lost()
+    run = replace(run, lease=Lost())
     faults.seen.clear()
     with pytest.raises(LeaseLostError):
         await move_aside(run, [aside])

@@ -286,8 +286,7 @@ async def test_adopting_what_has_a_record(site: Site) -> None:
 async def test_is_it_there(site: Site, epoch: int, etag: str | None, found: bool) -> None:
     """By its etag; by its size only if an earlier owner can have moved it."""
     site.place({"/table/f": "x"})
-    run = run_of(site.job())
-    run.identity.epoch = epoch
+    run = run_of(site.job()).numbered(epoch)
     path = site.path("/table/f")
     own = (await run.store.head(path)).etag
     entry = Entry("/s", path, 1, own if etag == "its own" else etag)

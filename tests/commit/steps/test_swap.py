@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -284,7 +285,7 @@ async def test_a_swap_without_the_right(site: Site) -> None:
     run, plan = await working(site, faults)
     site.place(OLD)
     plan.replaced = [Aside(site.path("/table/day=1"), Kind.DIRECTORY, None)]
-    run.lease = Lost()
+    run = replace(run, lease=Lost())
     faults.seen.clear()
     with pytest.raises(LeaseLostError):
         await swap_in(run, plan)

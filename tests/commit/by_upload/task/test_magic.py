@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,7 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 def hadoop_run(bucket: S3Bucket, dest: str = "/results/latest") -> UploadContext:
     """Return a task of a job where Hadoop's samples are for."""
-    run = magic_run(bucket)
-    run.layout = MagicLayout(Address("s3a", "example", dest), JOB)
-    return run
+    return replace(magic_run(bucket), layout=MagicLayout(Address("s3a", "example", dest), JOB))
 
 
 @pytest.mark.parametrize("form", ["string", "object"])

@@ -34,9 +34,9 @@ OTHER = ATTEMPT[:-1] + "1"
 async def local_run(tmp_path: Path, *policies: Policy) -> UploadContext:
     """Return a task whose pending sets are in a local directory, which is made."""
     run = magic_run(new_bucket())
-    run.layout = StagingLayout(DEST, JOB, tmp=Address("file", "", str(tmp_path)))
-    pending = Wrapped(LocalStore(), *policies)
-    run.environment = replace(run.environment, pending=pending)
+    layout = StagingLayout(DEST, JOB, tmp=Address("file", "", str(tmp_path)))
+    environment = replace(run.environment, pending=Wrapped(LocalStore(), *policies))
+    run = replace(run, layout=layout, environment=environment)
     await run.pending.mkdir(run.layout.sets_dir)
     return run
 
