@@ -13,12 +13,12 @@ from typing import cast
 from asynccommit.commit.by_upload.backups import drop_copies
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.late_tasks import wait_for_late
-from asynccommit.commit.by_upload.outcome import is_held
 from asynccommit.commit.by_upload.status import (
     attempts_among,
     attempts_of,
     begun_attempts,
     is_closed,
+    is_held,
 )
 from asynccommit.commit.by_upload.sweep import Sweeper, Swept, sweep
 from asynccommit.commit.job.cleanup import CleanupResult, see_left

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
+from asynccommit.commit.by_upload.open_uploads import ended_as, is_open
 from asynccommit.commit.by_upload.plan import UploadPlan
-from asynccommit.commit.by_upload.reconcile import ended_as, is_open
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each

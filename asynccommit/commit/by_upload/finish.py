@@ -5,10 +5,9 @@ from __future__ import annotations
 import orjson
 
 from asynccommit.commit.by_upload.context import UploadContext, write_over
-from asynccommit.commit.by_upload.outcome import has_begun
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.remove import remove_old
-from asynccommit.commit.by_upload.status import is_finished
+from asynccommit.commit.by_upload.status import has_begun, is_finished
 from asynccommit.commit.job.success import (
     COMMIT,
     EARLIER,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
-from asynccommit.commit.by_upload.status import find_outcome, is_closed, read_record
+from asynccommit.commit.by_upload.context import UploadContext, save
+from asynccommit.commit.by_upload.status import find_outcome, has_begun
 from asynccommit.commit.context import Phase
 from asynccommit.errors import (
     CommitError,
@@ -16,8 +16,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
 )
 from asynccommit.formats.commit_owner import Outcome
-from asynccommit.formats.commit_record import ABORTED
-from asynccommit.formats.upload_record import MAX_RECORD_BYTES, UploadOutcome, encode_upload_outcome
+from asynccommit.formats.upload_record import UploadOutcome, encode_upload_outcome
 from asynccommit.stores.tree import remove_file
 
 _TRIES = 3
@@ -43,38 +42,6 @@ async def decide(run: UploadContext, outcome: Outcome) -> None:
             raise ended(run)
         if outcome is Outcome.COMMITTED:
             run.reach(Phase.COMMITTED)
-
-
-async def has_begun(run: UploadContext) -> bool:
-    """Return whether the record of this commit exists.
-
-    The record is read once; afterwards its etag is compared.
-    """
-    path = run.layout.record
-    try:
-        etag = (await run.pending.head(path)).etag
-    except NotFoundError:
-        return False
-    if etag is not None and etag == run.known.etag:
-        return True
-    data = await read_if_there(run, path, MAX_RECORD_BYTES)
-    if data is None or is_closed(data):
-        return False
-    if read_record(run.layout, data).plan_id != run.identity.commit_id:
-        return False
-    run.known.etag = etag
-    return True
-
-
-async def is_held(run: UploadContext) -> bool:
-    """Return whether this commit, or this abort, holds the record's place.
-
-    An abort holds it if this run has no commit. While it is held, everything in the job attempt's
-    directory belongs to this job, and not to a later job with the same id.
-    """
-    if run.identity.commit_id:
-        return await has_begun(run)
-    return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
 
 
 async def write_once(run: UploadContext, path: str, decision: UploadOutcome) -> Outcome:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.jobs import find_others
 from asynccommit.commit.by_upload.loaded import LoadedSets
-from asynccommit.commit.by_upload.open_uploads import refuse_missing
+from asynccommit.commit.by_upload.open_uploads import is_completed, refuse_missing
 from asynccommit.commit.by_upload.plan import UploadPlan
-from asynccommit.commit.by_upload.reconcile import is_completed
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, is_output, not_empty, refuse_mode

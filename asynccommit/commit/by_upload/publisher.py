@@ -12,9 +12,8 @@ from asynccommit.commit.by_upload.jobs import find_attempts
 from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.preflight import preflight
-from asynccommit.commit.by_upload.record import begin
+from asynccommit.commit.by_upload.record import begin, refuse_leftovers, refuse_other_attempts
 from asynccommit.commit.by_upload.snapshot import look_ahead, look_at_destination
-from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
     acting_for,

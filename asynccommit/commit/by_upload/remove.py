@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from asynccommit.commit.by_upload.context import UploadContext
-from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.by_upload.status import has_begun
 from asynccommit.commit.spill import Spill
 from asynccommit.errors import NotFoundError
 from asynccommit.runtime.concurrency import for_each

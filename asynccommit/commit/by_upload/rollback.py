@@ -16,11 +16,11 @@ from typing import NamedTuple
 from asynccommit.commit.by_upload.backups import put_back, restore
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
-from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.by_upload.open_uploads import ended_as, is_open
 from asynccommit.commit.by_upload.plan import UploadPlan
-from asynccommit.commit.by_upload.reconcile import ended_as, is_open
 from asynccommit.commit.by_upload.remove import remove_listed
 from asynccommit.commit.by_upload.rollback_check import files_left
+from asynccommit.commit.by_upload.status import has_begun
 from asynccommit.commit.job.success import read_success
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import DeniedError, ManifestError, NotFoundError

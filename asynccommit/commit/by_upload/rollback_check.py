@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
+from asynccommit.commit.by_upload.open_uploads import ended_as
 from asynccommit.commit.by_upload.plan import UploadPlan
-from asynccommit.commit.by_upload.reconcile import ended_as
 from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.errors import NotFoundError, OutcomeUnknownError

@@ -12,7 +12,7 @@ from asynccommit.commit.driver.owners import describe
 from asynccommit.commit.job.success import COMMIT, TASKS, read_success
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.layouts.uploads import UploadLayout
-from asynccommit.errors import ManifestError, PreconditionError
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.success import SuccessData
@@ -102,6 +102,38 @@ def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
     if known != (layout.uuid, layout.attempt, layout.committer):
         raise ManifestError(url, "belongs to another job, attempt or committer")
     return record
+
+
+async def has_begun(run: UploadContext) -> bool:
+    """Return whether the record of this commit exists.
+
+    The record is read once; afterwards its etag is compared.
+    """
+    path = run.layout.record
+    try:
+        etag = (await run.pending.head(path)).etag
+    except NotFoundError:
+        return False
+    if etag is not None and etag == run.known.etag:
+        return True
+    data = await read_if_there(run, path, MAX_RECORD_BYTES)
+    if data is None or is_closed(data):
+        return False
+    if read_record(run.layout, data).plan_id != run.identity.commit_id:
+        return False
+    run.known.etag = etag
+    return True
+
+
+async def is_held(run: UploadContext) -> bool:
+    """Return whether this commit, or this abort, holds the record's place.
+
+    An abort holds it if this run has no commit. While it is held, everything in the job attempt's
+    directory belongs to this job, and not to a later job with the same id.
+    """
+    if run.identity.commit_id:
+        return await has_begun(run)
+    return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
 
 
 async def find_outcome(run: UploadContext, path: str = "") -> UploadOutcome | None:

@@ -12,16 +12,16 @@ from asynccommit.commit.by_upload.complete import complete_uploads
 from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.finish import finish_commit
 from asynccommit.commit.by_upload.open_uploads import fingerprints_of_open
-from asynccommit.commit.by_upload.outcome import decide, ended, has_begun
+from asynccommit.commit.by_upload.outcome import decide, ended
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.plan_file import has_plan, load_plan
 from asynccommit.commit.by_upload.preflight import refuse_file
-from asynccommit.commit.by_upload.record import recorded_options
+from asynccommit.commit.by_upload.record import recorded_options, refuse_ended, start
 from asynccommit.commit.by_upload.rollback import UploadRollbackResult, undo_uploads
-from asynccommit.commit.by_upload.start import refuse_ended, start
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
     acting_for,
+    has_begun,
     is_finished,
     read_state,
     rows_of,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import Room, checked_place, place_of
 from asynccommit.commit.by_upload.open_uploads import open_uploads
-from asynccommit.commit.by_upload.outcome import is_held
+from asynccommit.commit.by_upload.status import is_held
 from asynccommit.commit.layouts.uploads import Left
 from asynccommit.errors import (
     DeniedError,
