@@ -14,7 +14,6 @@ from asynccommit.commit.by_upload import (
     publisher,
     record,
     rollback,
-    steps,
 )
 from asynccommit.commit.by_upload.complete import complete_uploads
 from asynccommit.commit.by_upload.context import UploadContext
@@ -44,7 +43,7 @@ def success_first(patch: pytest.MonkeyPatch) -> None:
         await plan.take_sample()
         await run.store.put(run.layout.success, b'{"jobId":"%s"}' % run.layout.job_id.encode())
 
-    patch.setattr(steps, "copy_aside", hasty)
+    patch.setattr(publisher, "copy_aside", hasty)
 
 
 def nothing_aside(patch: pytest.MonkeyPatch) -> None:
@@ -63,7 +62,7 @@ def old_first(patch: pytest.MonkeyPatch) -> None:
         await remove_old(run, plan.old)
         await backups.copy_aside(run, plan)
 
-    patch.setattr(steps, "copy_aside", early)
+    patch.setattr(publisher, "copy_aside", early)
 
 
 def record_late(patch: pytest.MonkeyPatch) -> None:
@@ -92,7 +91,7 @@ def undecided(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(outcome, "has_begun", always)
-    patch.setattr(steps, "has_begun", always)
+    patch.setattr(publisher, "has_begun", always)
 
 
 def sweep_all(patch: pytest.MonkeyPatch) -> None:
@@ -127,7 +126,7 @@ def no_outcome(patch: pytest.MonkeyPatch) -> None:
     async def nothing(run: UploadContext, outcome: Outcome) -> None:
         return None
 
-    patch.setattr(steps, "decide", nothing)
+    patch.setattr(publisher, "decide", nothing)
 
 
 def marker_only(patch: pytest.MonkeyPatch) -> None:

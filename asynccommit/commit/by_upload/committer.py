@@ -19,14 +19,12 @@ from asynccommit.commit.by_upload.publisher import UploadPublisher
 from asynccommit.commit.by_upload.status import (
     UploadCommitState,
 )
-from asynccommit.commit.by_upload.steps import (
-    refuse_unfit,
-)
 from asynccommit.commit.errors import commit_failures
 from asynccommit.commit.job.committer import JobCommitter
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.commit.meter import OnProgress
+from asynccommit.errors import UnsupportedError
 from asynccommit.stores.base import Store
 from asynccommit.stores.multipart import MultipartStore
 
@@ -46,7 +44,19 @@ class UploadCommitter(JobCommitter[UploadContext, UploadCommitState, UploadPlan]
     publisher: ClassVar[UploadPublisher] = UploadPublisher()
 
     def _refuse_unfit(self) -> None:
-        refuse_unfit(self.store, self.pending)
+        if self.store.traits.multipart is None:
+            raise UnsupportedError(
+                f"{self.store.traits.name} has no multipart uploads, which this committer "
+                "completes: use the manifest committer"
+            )
+        for each in (self.pending, self.store):
+            if each.traits.conditional_put:
+                continue
+            raise UnsupportedError(
+                f"{each.traits.name} cannot create a file only if it does not exist, which the "
+                "commit record and the completion of uploads need: two commits of one job could "
+                "begin at once and replace files unseen"
+            )
 
     async def see_setup(self) -> None:
         """Check another process's setup, and write the living file.
