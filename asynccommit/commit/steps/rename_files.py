@@ -18,8 +18,13 @@ from asynccommit.commit.paths import leaves, within
 from asynccommit.commit.planning.plan import Plan, staged_path, untagged
 from asynccommit.commit.planning.sources import gather
 from asynccommit.commit.spill import Entry, in_batches
-from asynccommit.commit.steps.identity import Settled, at_destinations, identity_of, sources_there
-from asynccommit.commit.steps.restored import without_old
+from asynccommit.commit.steps.identity import (
+    Settled,
+    at_destinations,
+    identity_of,
+    sources_there,
+    without_old,
+)
 from asynccommit.commit.steps.step import CommitStep, RollbackResult
 from asynccommit.commit.steps.undo_renames import fence, take_back
 from asynccommit.commit.steps.validate import validates

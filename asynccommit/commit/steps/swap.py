@@ -10,7 +10,6 @@ from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.paths import above, stays
 from asynccommit.commit.planning.plan import Plan, aside_path, displaced_path, staged_path
-from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.identity import Settled
 from asynccommit.commit.steps.make_directories import remove_empty
 from asynccommit.commit.steps.move_aside import keeper, move_one_aside
@@ -88,7 +87,7 @@ async def restore_late(run: CommitContext, plan: Plan) -> None:
         with suppress(NotFoundError):
             async for info in walk(run.store, *changed):
                 place = path + info.path[len(base) :]
-                late = fingerprint(_seen(run, place, info)) not in (known or ())
+                late = _print(run, place, info) not in (known or ())
                 if late and not info.is_dir:
                     await _rescue(run, info, place)
 
@@ -123,20 +122,25 @@ async def _known(run: CommitContext, plan: Plan) -> set[int]:
     """Return the fingerprints of the content at planning time."""
     with Fingerprints(run.options.spill_directory) as prints:
         async for old in plan.old.each():
-            prints.add([_seen(run, old.dest, old)])
+            prints.add([_seen(run, old.dest, old.size, old.etag)])
         return prints.common(prints)
 
 
-def _seen(run: CommitContext, place: str, file: Entry | Info) -> tuple[str, int, str | None]:
+def _seen(
+    run: CommitContext, place: str, size: int, etag: str | None
+) -> tuple[str, int, str | None]:
     """Return the facts by which a file is recognised after a move.
 
     The inode number is left out: on another host, or once a server has forgotten it, it may be
     another, and an old file must not come back as if somebody had written it late.
     """
-    etag = file.etag
     if etag and run.store.traits.file_etags:
         etag = etag.partition("-")[2]
-    return place, file.size, etag
+    return place, size, etag
+
+
+def _print(run: CommitContext, place: str, info: Info) -> int:
+    return fingerprint(_seen(run, place, info.size, info.etag))
 
 
 async def _move_in(run: CommitContext, unit: str) -> None:
@@ -174,7 +178,10 @@ async def _put_back(run: CommitContext, path: str, known: set[int]) -> dict[str,
             continue  # comes with the directory, empty ones too: a job may be at work in it
         if last:
             hidden.append(info)
-        elif not info.is_dir and fingerprint(_seen(run, path + name, info)) not in known:
+        elif (
+            not info.is_dir
+            and fingerprint(_seen(run, path + name, info.size, info.etag)) not in known
+        ):
             await to_place(run, info, path + name)
     for info in hidden:
         await _put_back_hidden(run, info, path + info.path[len(base) :])

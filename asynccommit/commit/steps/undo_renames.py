@@ -20,13 +20,13 @@ from asynccommit.commit.paths import ancestors, leaves, within
 from asynccommit.commit.planning.plan import Plan, staged_path, undone_path
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.steps.identity import (
+    Before,
     FileIdentity,
     at_destinations,
     identity_of,
     source_print,
     sources_there,
 )
-from asynccommit.commit.steps.restored import Before
 from asynccommit.commit.steps.step import REFUSED, RollbackResult
 from asynccommit.commit.trees import make_all, merge
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
