@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Protocol, Self, TypeVar, cast
+from typing import Protocol, Self, cast
 
 from asynccommit.commit.layouts.file_output import CLASS
 from asynccommit.commit.layouts.layout import Layout
@@ -20,7 +20,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
 from asynccommit.redact import Redacted
-from asynccommit.results import AbortReport, JobReport
+from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
@@ -29,7 +29,6 @@ from asynccommit.stores.urls import Address
 
 log = logging.getLogger(__name__)
 
-ReportT = TypeVar("ReportT", JobReport, AbortReport)
 OnVisible = Callable[[JobReport], object]
 OnEnd = Callable[[Outcome, int], Awaitable[None]]
 
@@ -136,7 +135,6 @@ class Promise:
         success: the URL of ``_SUCCESS``, once it may be there.
         sizes: the files of the job by directory, once they are told.
         notes: what ``_SUCCESS`` and the report say besides, by name.
-        result: what the operation has done, once it has ended.
         acting: the context with which the operation goes on.
     """
 
@@ -149,7 +147,6 @@ class Promise:
     success: str | None = None
     sizes: OutputSizes | None = None
     notes: dict[str, str] = field(default_factory=dict)
-    result: JobReport | AbortReport | None = None
     acting: CommitContext | None = field(default=None, repr=False)
 
     @contextmanager
@@ -315,14 +312,10 @@ class CommitContext:
         """Promise the caller what ``phase`` says, from now on."""
         self.promise.reach(phase)
 
-    def renamed_one(self) -> None:
-        """Count a file that reached its destination."""
-        self.promise.renamed += 1
-        self.meter.step()
-
-    def count_renamed(self, files: int) -> None:
-        """Count files that reached their destinations together."""
+    def count_renamed(self, files: int = 1, steps: int = 1) -> None:
+        """Count files that reached their destinations, and steps of the progress."""
         self.promise.renamed += files
+        self.meter.step(steps)
 
     def miscount(self) -> None:
         """Say that more files may be at their destinations than were counted."""
@@ -343,11 +336,6 @@ class CommitContext:
     def note_success(self) -> None:
         """Say that ``_SUCCESS`` may be there."""
         self.promise.success = self.layout.url(self.layout.success)
-
-    def note_result(self, report: ReportT) -> ReportT:
-        """Say what the operation has done; return the same."""
-        self.promise.result = report
-        return report
 
     async def end(self, outcome: Outcome, files: int) -> None:
         """Await ``on_end``: nothing but the clean-up is left."""

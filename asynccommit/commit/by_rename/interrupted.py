@@ -76,7 +76,7 @@ async def finish_given_back(run: CommitContext, state: CommitState) -> None:
     run.warn("an abort of this job began as its commit did, and gave way to it")
     for name in _COUNTED:
         run.meter.statistics.counters.pop(name, None)
-    run.count_renamed(-run.promise.renamed)
+    run.count_renamed(-run.promise.renamed, 0)
     # Who asked for the commit has named the places outside.
     run = replace(run, options=replace(run.options, allow_outside_destination=True))
     report = await resume(run, await read_state(run.store, run.layout) or state)

@@ -33,7 +33,7 @@ async def complete_uploads(run: UploadContext, plan: UploadPlan) -> None:
         info = await _complete(run, plan, pending)
         await plan.made.append([Entry(pending.upload_id, pending.dest, pending.size, info.etag)])
         plan.completed_one(pending.dest)
-        run.renamed_one()
+        run.count_renamed()
 
     with run.meter.timed("job_stage_complete_uploads", plan.loaded.files):
         await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
+from asynccommit.commit.by_upload.context import KnownRecord, UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.load_sets import find_sets
 from asynccommit.commit.by_upload.open_uploads import missing_uploads
 from asynccommit.commit.by_upload.outcome import ended, write_once
@@ -90,12 +90,12 @@ async def begin(
         try:
             await _require_driver(run)
             run = run.for_commit(plan_id).acts()
-            await _write(run, encode_upload_record(record))
+            etag = await _write(run, encode_upload_record(record))
         except (OwnedError, PreflightError):
             await drop_plan(run, plan_id, len(digests))
             raise
         identity = CommitIdentity(plan_id, record.digest, 1, record.owner.id)
-        run = replace(run, identity=identity).acts()
+        run = replace(run, identity=identity, known=KnownRecord(etag)).acts()
         await start(run, record, plan, refuse_aborted)
         return run, record
 
@@ -150,11 +150,12 @@ async def _require_driver(run: UploadContext) -> None:
         raise PreflightError(run.layout.job_id, run.meter.stage, (), text)
 
 
-async def _write(run: UploadContext, data: bytes) -> None:
+async def _write(run: UploadContext, data: bytes) -> str | None:
+    """Write the record; return its etag, if the store tells."""
     path = run.layout.record
     try:
         with run.promise.changing():
-            run.known.etag = (await save(run, path, data)).etag
+            return (await save(run, path, data)).etag
     except ExistsError as error:
         there = await read_if_there(run, path, MAX_RECORD_BYTES)
         if there != data:
@@ -163,6 +164,7 @@ async def _write(run: UploadContext, data: bytes) -> None:
     except OutcomeUnknownError:
         if await read_if_there(run, path, MAX_RECORD_BYTES) != data:
             raise
+    return None
 
 
 def _taken(run: UploadContext, *, closed: bool) -> CommitError:

@@ -275,9 +275,11 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         if made_destination is not None:
             self._made_destination = made_destination
         try:
-            async with self.publisher.working(run, inputs=Inputs(tasks, mode, overwrite)) as at:
-                report = await self._commit_or_resume(at, tasks, mode, overwrite, strict=strict)
-                run.note_result(report)
+            with observed_job(run, "commit") as ended:
+                inputs = Inputs(tasks, mode, overwrite)
+                async with self.publisher.working(run, inputs=inputs) as at:
+                    report = await self._commit_or_resume(at, tasks, mode, overwrite, strict=strict)
+                    ended.report = report
         except BaseException as error:
             if run.promise.told:
                 log.warning("%s", Redacted(error), extra=run.layout.log_fields)
@@ -368,12 +370,13 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
     ) -> JobReport:
         """Return the result of a dry run of ``commit_job``, or raise its errors."""
         run, publisher = self._run(), self.publisher
-        async with publisher.working(run, save=False) as run:
-            with publisher.new_plan(run, mode) as plan:
-                await publisher.load(run, plan, tasks)
-                await publisher.preflight(run, plan, overwrite, dry=True)
-                report = run.note_result(replace(publisher.report(run, plan), dry_run=True))
-                return report
+        with observed_job(run, "dry run") as ended:
+            async with publisher.working(run, save=False) as run:
+                with publisher.new_plan(run, mode) as plan:
+                    await publisher.load(run, plan, tasks)
+                    await publisher.preflight(run, plan, overwrite, dry=True)
+                    ended.report = report = replace(publisher.report(run, plan), dry_run=True)
+                    return report
 
     # --- a commit that has begun
 
@@ -398,8 +401,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         the errors of ``commit_job``.
         """
         run = replace(self._run(on_progress), asked=self.asked)
-        async with self.publisher.working(run) as at:
-            report = run.note_result(await self._resume(at, force=force, adopt=adopt))
+        with observed_job(run, "commit") as ended:
+            async with self.publisher.working(run) as at:
+                ended.report = report = await self._resume(at, force=force, adopt=adopt)
         return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
@@ -424,8 +428,8 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         it is committed, ``CommitError``.
         """
         run = replace(self._run(on_progress), asked=self.asked)
-        with observed_job(run, "rollback"):
-            report = run.note_result(await self._roll_back(run, force=force))
+        with observed_job(run, "rollback") as ended:
+            ended.report = report = await self._roll_back(run, force=force)
             await run.meter.end()
             return report
 
@@ -461,8 +465,9 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         Raises ``OwnedError`` if the job may be alive then; ``CommitError`` if that fails.
         """
         run = self._run()
-        with observed_job(run, "abort"):
-            return run.note_result(await self._abort(run, reason, careful=careful))
+        with observed_job(run, "abort") as ended:
+            ended.report = report = await self._abort(run, reason, careful=careful)
+            return report
 
     async def _abort(self, run: RunT, reason: str, *, careful: bool) -> AbortReport:
         async with commit_failures(run), self.publisher.looking(run) as run:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layouts.layout import Layout
-from asynccommit.commit.observers import ObservedWork, Operation, RequestCounts, observed
+from asynccommit.commit.observers import ObservedWork, Operation, RequestCounts, WorkEnd, observed
 from asynccommit.redact import redact
 
 log = logging.getLogger(__name__)
@@ -18,11 +18,8 @@ N = TypeVar("N", int, float)
 
 
 @contextmanager
-def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
-    """Call the observers for a job operation in the block.
-
-    Its result is ``run.promise.result`` when the block ends.
-    """
+def observed_job(run: CommitContext, operation: Operation) -> Iterator[WorkEnd]:
+    """Call the observers for a job operation in the block, which says its result."""
     layout = run.layout
     before = run.environment.traffic()
 
@@ -39,9 +36,8 @@ def observed_job(run: CommitContext, operation: Operation) -> Iterator[None]:
     work = ObservedWork("job", operation, layout.job_id, dest, layout.dest.scheme, counts)
     with observed(work, asyncio.get_running_loop().time) as ended:
         try:
-            yield
+            yield ended
         finally:
-            ended.report = run.promise.result
             try:
                 ended.counts = counts()
             except Exception:  # the job may be committed: its end is told without counts

@@ -12,10 +12,8 @@ import anyio
 
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import job_commit_error, named, noting_commit
-from asynccommit.commit.job.observing import observed_job
 from asynccommit.commit.job.reports import report_on
 from asynccommit.commit.job.timeline import begin_timeline, timeline_of
-from asynccommit.commit.observers import Operation
 from asynccommit.errors import (
     CommitError,
     LeaseLostError,
@@ -44,12 +42,11 @@ async def reporting(
         save: write a report of the failure.
     """
     layout = run.layout
-    does: Operation = "commit" if save else "dry run"
+    does = "commit" if save else "dry run"
     log.info("job %s: %s under %s", layout.job_id, does, layout.dest, extra=layout.log_fields)
     begin_timeline(run)
-    with observed_job(run, does):
-        async with _ended_in_one_error(run, stopped, save=save):
-            yield
+    async with _ended_in_one_error(run, stopped, save=save):
+        yield
 
 
 @asynccontextmanager
@@ -121,9 +118,9 @@ async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     run, error = run.now, None
     if report.rolled_back:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
-    report = run.note_result(replace(report, timeline=timeline_of(run)))
+    report = replace(report, timeline=timeline_of(run))
     with noting_commit(run):
-        saved = await report_on(run, "committer_commit_job", report.filenames, error)
+        saved = await report_on(run, "committer_commit_job", report.filenames, error, report=report)
         await run.meter.end()
     seconds = run.meter.seconds["committer_commit_job"]
     done = "rolled back" if report.rolled_back else "committed"

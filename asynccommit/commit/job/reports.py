@@ -10,6 +10,7 @@ from asynccommit.commit.errors import reason
 from asynccommit.commit.job.success import summarise
 from asynccommit.errors import ExistsError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
+from asynccommit.results import JobReport
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.request_series import MAX_BUCKETS
 from asynccommit.stores.tree import list_all
@@ -26,13 +27,15 @@ async def report_on(
     stage: str,
     filenames: Sequence[str] = (),
     error: BaseException | None = None,
+    *,
+    report: JobReport | None = None,
 ) -> str | None:
     """Save the summary of this job, if reports are wanted; return its URL."""
     if run.options.report_directory is None:
         return None
     threads = {"mapreduce.manifest.committer.io.threads": str(run.workers)}
     try:
-        data = summarise(run, stage, filenames, error, threads, MAX_BUCKETS)
+        data = summarise(run, stage, filenames, error, threads, MAX_BUCKETS, report)
         place = parse_url(run.options.report_directory)
         path = await _save(_store_of(run, place), place.path, run.layout.job_id, data)
         return place.at(path).encode()

@@ -19,6 +19,7 @@ from asynccommit.formats.success import (
     decode_success,
 )
 from asynccommit.redact import redact
+from asynccommit.results import JobReport
 from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.policies.stats import Count
 
@@ -53,6 +54,7 @@ def summarise(
     error: BaseException | None = None,
     extra: Mapping[str, str] | None = None,
     buckets: int = MARKER_BUCKETS,
+    report: JobReport | None = None,
 ) -> SuccessData:
     """Return the marker or report of this job as things stand.
 
@@ -66,6 +68,7 @@ def summarise(
         error: why the job failed; ``None`` for success.
         extra: further diagnostics.
         buckets: number of points in time of the requests to keep.
+        report: what the job has done, once that is known.
     """
     diagnostics = {"principal": run.host.user, "stage": stage, **run.promise.notes, **(extra or {})}
     if error is not None:
@@ -79,7 +82,7 @@ def summarise(
         }
     if run.options.job_key is not None:
         diagnostics[JOB_KEY] = run.options.job_key
-    diagnostics[COURSE] = encode_course(course_of(run), buckets)
+    diagnostics[COURSE] = encode_course(course_of(run, report), buckets)
     if run.warnings:
         diagnostics["warnings"] = redact("\n".join(run.warnings))
     diagnostics = {name: _escaped(text) for name, text in diagnostics.items()}

@@ -42,10 +42,9 @@ def timeline_of(run: CommitContext) -> Timeline:
     )
 
 
-def course_of(run: CommitContext) -> Course:
+def course_of(run: CommitContext, report: JobReport | None = None) -> Course:
     """Return the counts of a commit, and its course until now."""
     traffic, sizes = run.environment.traffic(), run.promise.sizes
-    report = run.promise.result if isinstance(run.promise.result, JobReport) else None
     counted = run.environment.counted.items()
     return Course(
         str(run.layout.dest),

@@ -144,8 +144,8 @@ class Slicing:
         await hand_out(run, self.runner, order, slices, partial(self._took, run))
 
     def _took(self, run: CommitContext, tally: Tally) -> None:
-        run.count_renamed(min(tally.done, self.plan.loaded.files - run.promise.renamed))
-        run.meter.step(tally.rows)
+        most = self.plan.loaded.files - run.promise.renamed
+        run.count_renamed(min(tally.done, most), tally.rows)
         run.warnings.extend(tally.warnings)
 
 

@@ -124,7 +124,7 @@ async def _move(run: CommitContext, plan: Plan, tree: CarriedTree) -> None:
             return
     if await _is_as_planned(run, plan, tree, place) and await _rename(run, place, tree.dest):
         plan.carried.update(tree.sources)
-        run.count_renamed(tree.files)
+        run.count_renamed(tree.files, 0)
         cut = len(tree.source)
         plan.came.update({tree.dest + path[cut:] for path in tree.sources})
     elif place != tree.source:

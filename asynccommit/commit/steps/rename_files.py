@@ -178,7 +178,7 @@ class FileMover:
         self._place = place
         self._moved = _moved_before(plan, settled)
         self._carried = plan.carried
-        self._step = run.renamed_one if place is None else run.meter.step
+        self._step = run.count_renamed if place is None else run.meter.step
         self._commit = run.identity.commit_id.encode() if run.store.traits.tokens else None
         # Fewer in a request where that keeps more workers busy.
         self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
@@ -311,6 +311,6 @@ async def publish(run: CommitContext, found: TaskFiles) -> None:
 
     async def move(entry: Entry) -> None:
         await identity.move(entry, entry.dest, replace=True)
-        run.renamed_one()
+        run.count_renamed()
 
     await for_each(found.files, move, workers=run.workers)

@@ -62,7 +62,7 @@ async def swap_in(run: CommitContext, plan: Plan) -> None:
             await move_one_aside(run, aside)
         if path in plan.units:
             await _move_in(run, path)
-            run.count_renamed(plan.held[path])
+            run.count_renamed(plan.held[path], 0)
         if aside is not None and aside.kind is Kind.DIRECTORY:
             plan.looked[path] = await _put_back(run, path, known)
 
