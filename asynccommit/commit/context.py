@@ -130,10 +130,10 @@ class Promise:
         renamed: files that reached their destinations; too low if ``miscounted``.
         withdrawn: the commit gives way to another job.
         warnings: what is to be known about an operation that succeeds.
-        told: whether the caller knows that readers see the job, so that warnings and errors are
-            logged from then on.
+        told: whether the caller was told that readers see the job; warnings and errors are logged
+            from then on.
         success: the URL of ``_SUCCESS``, once it may be there.
-        sizes: the files of the job by directory, once they are told.
+        sizes: the files of the job by directory, once these are known.
         notes: what ``_SUCCESS`` and the report say besides, by name.
         acting: the context with which the operation goes on.
     """
@@ -237,7 +237,7 @@ class CommitContext:
         return replace(self, identity=identity, layout=layout)
 
     def numbered(self, epoch: int) -> Self:
-        """Return the context of the same owner with its number, or with 0 for none."""
+        """Return the context of this owner with its number, if not 0."""
         return replace(self, identity=replace(self.identity, epoch=epoch))
 
     def acts(self) -> Self:
@@ -313,12 +313,12 @@ class CommitContext:
         self.promise.reach(phase)
 
     def count_renamed(self, files: int = 1, steps: int = 1) -> None:
-        """Count files that reached their destinations, and steps of the progress."""
+        """Count files that were renamed, and steps of the progress."""
         self.promise.renamed += files
         self.meter.step(steps)
 
     def miscount(self) -> None:
-        """Say that more files may be at their destinations than were counted."""
+        """Say that more files may have been renamed than were counted."""
         self.promise.miscounted = True
 
     def withdraw(self) -> None:
@@ -326,11 +326,11 @@ class CommitContext:
         self.promise.withdrawn = True
 
     def note(self, name: str, text: str) -> None:
-        """Say something in ``_SUCCESS`` and the report that are written from now on."""
+        """Have ``_SUCCESS`` and the report say something from now on."""
         self.promise.notes[name] = text
 
     def note_sizes(self, sizes: OutputSizes) -> None:
-        """Say which files the job has, in what is written from now on."""
+        """Have reports say from now on which files the job has."""
         self.promise.sizes = sizes
 
     def note_success(self) -> None:

@@ -17,7 +17,7 @@ from asynccommit.stores.multipart import MultipartStore
 
 @dataclass(slots=True)
 class KnownRecord:
-    """What was seen of a commit's record: ``etag``, once it was read."""
+    """The etag of a commit's record, once it was read."""
 
     etag: str | None = None
 

@@ -19,7 +19,10 @@ N = TypeVar("N", int, float)
 
 @contextmanager
 def observed_job(run: CommitContext, operation: Operation) -> Iterator[WorkEnd]:
-    """Call the observers for a job operation in the block, which says its result."""
+    """Call the observers for a job operation in the block.
+
+    The block sets the result that they are given.
+    """
     layout = run.layout
     before = run.environment.traffic()
 

@@ -176,7 +176,9 @@ def _takeover(run: CommitContext) -> str:
 
 
 async def take_over(run: CommitContext, standing: CommitState, *, force: bool = False) -> Lease:
-    """Become the owner of an abandoned commit; return its lease, with its context.
+    """Become the owner of an abandoned commit; return its lease.
+
+    The lease has the context to go on with.
 
     Raises ``OwnedError`` if somebody does, or was quicker.
     """

@@ -1,4 +1,4 @@
-"""What a rollback has not restored of the table.
+"""Comparison of the table with its former state, after a rollback.
 
 The paths of the plan are listed again and compared with their former state.
 """
