@@ -25,6 +25,7 @@ from asynccommit.commit.job.observing import observed_run
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.meter import OnProgress
+from asynccommit.commit.orders import Runner
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import CommitError, NotFoundError, OptionError
@@ -62,6 +63,7 @@ class JobRef:
     committer: str | None = None
     pending: Url | None = None
     host: Host | None = None
+    runner: Runner | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Committer]:
@@ -96,7 +98,7 @@ class JobRef:
                 pending=None if self.pending is None else parse_url(os.fspath(self.pending)),
                 counted=next((it.counts for it in store.policies if isinstance(it, Stats)), {}),
                 traffic=partial(traffic_of, store),
-                runner=runner_named(options.runner),
+                runner=self.runner or runner_named(options.runner),
                 storage=settings.options,
             )
             yield open_named(self.committer, opening)
@@ -202,6 +204,7 @@ async def open_job(
     committer: str | None = None,
     pending: Url | None = None,
     on_progress: OnProgress | None = None,
+    runner: Runner | None = None,
 ) -> AsyncIterator[Job]:
     """Set up a job; commit it on leaving, abort it on an exception.
 
@@ -218,6 +221,8 @@ async def open_job(
         pending: where staging committers keep pending sets: ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed, and while commits of
             other jobs are settled before it; without it a notebook shows the progress in the cell.
+        runner: other processes that rename files of a large commit, one of
+            ``asynccommit.runners``; by default those that ``Options.runner`` names.
 
     Raises:
         CommitError: the job could not be set up, committed or aborted; see its subclasses.
@@ -227,7 +232,7 @@ async def open_job(
     host, chosen = this_host(), _options(options)
     meant = mode_of(chosen, committer) if mode is None else Mode.of(mode)
     name, chosen = _job_id(job_id, chosen, host)
-    ref = JobRef(url, name, attempt, chosen, storage_options, committer, pending, host)
+    ref = JobRef(url, name, attempt, chosen, storage_options, committer, pending, host, runner)
     async with ref.open() as made, AsyncExitStack() as living:
         living.enter_context(observed_run(made.layout))
         job = Job(made)
@@ -488,6 +493,7 @@ def job(
     storage_options: StorageOptions = None,
     committer: str | None = None,
     pending: Url | None = None,
+    runner: Runner | None = None,
 ) -> JobHandle:
     """Return a handle of a job that another program has set up.
 
@@ -502,9 +508,11 @@ def job(
         storage_options: credentials and other options of the store, under fsspec's names.
         committer: the name of the committer, see ``open_job``.
         pending: where staging committers keep pending sets, see ``open_job``.
+        runner: other processes that rename files, see ``open_job``; a resume uses none.
     """
     name = "any" if job_id is None else job_id
-    ref = JobRef(url, name, attempt or 0, options, storage_options, committer, pending)
+    place = (url, name, attempt or 0)
+    ref = JobRef(*place, options, storage_options, committer, pending, runner=runner)
     return JobHandle(ref, job_id, attempt)
 
 

@@ -30,6 +30,7 @@ from asynccommit.commit.blocking_file import BlockingFile
 from asynccommit.commit.context import OnVisible
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.meter import OnProgress, Progress
+from asynccommit.commit.orders import Runner
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
@@ -418,6 +419,7 @@ def open_job(
     committer: str | None = None,
     pending: Url | None = None,
     on_progress: OnProgress | None = None,
+    runner: Runner | None = None,
 ) -> AbstractContextManager[BlockingJob]:
     """Set up a job; commit it on leaving, abort it on an exception.
 
@@ -434,6 +436,7 @@ def open_job(
         committer=committer,
         pending=pending,
         on_progress=cell or on_progress,
+        runner=runner,
     )
     return blocking_job(opening, nullcontext if cell is None else cell.shown)
 
@@ -474,6 +477,7 @@ def job(
     storage_options: StorageOptions = None,
     committer: str | None = None,
     pending: Url | None = None,
+    runner: Runner | None = None,
 ) -> BlockingJobHandle:
     """Return a handle of a job. See ``asynccommit.job``."""
     place: Mapping[str, Any] = {
@@ -481,6 +485,7 @@ def job(
         "storage_options": storage_options,
         "committer": committer,
         "pending": pending,
+        "runner": runner,
     }
     return BlockingJobHandle(
         api.job(url, job_id, attempt=attempt, **place),

@@ -233,7 +233,8 @@ class Options:
         readers_use_sink_log: add files although readers see only what a streaming sink log lists;
             the caller lists the files there too.
         runner: processes that rename files of a commit besides this one: ``none``, ``processes``,
-            ``processes:4``, or ``auto`` for processes where that saves time.
+            ``dask``, ``ray``, ``spark``, one of these with a number such as ``dask:8``, or ``auto``
+            for processes where that saves time.
         uploads: further options of the committers that complete uploads.
     """
 

@@ -21,7 +21,7 @@ OURS = "asynccommit."
 Reader = Callable[[str, str], object]
 
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtpKMGTP]?)[bB]?", re.ASCII)
-_RUNNER = re.compile("auto|none|processes(:([1-9]|[1-5][0-9]|6[0-4]))?", re.ASCII)
+_RUNNER = re.compile("auto|none|(processes|dask|ray|spark)(:([1-9]|[1-5][0-9]|6[0-4]))?", re.ASCII)
 _UNITS = ("", "k", "m", "g", "t", "p")
 
 
@@ -83,10 +83,12 @@ def workers(key: str, value: str) -> int | None:
 
 
 def runner(key: str, value: str) -> str:
-    """Read the processes that take part in a commit: ``processes:4``."""
+    """Read the processes that take part in a commit: ``dask:4``."""
     name = value.strip().lower()
     if not _RUNNER.fullmatch(name):
-        text = "expected auto, none, processes or processes:N with N from 1 to 64"
+        text = (
+            "expected auto, none, processes, dask, ray or spark; or processes:N with N from 1 to 64"
+        )
         raise OptionError(f"{key} is {show(value)}: {text}")
     return name
 

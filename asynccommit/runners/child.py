@@ -10,74 +10,16 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from contextlib import AsyncExitStack
 from typing import Any
 
 import orjson
 
-from asynccommit.commit.orders import Order
-from asynccommit.commit.slices.worker import Worker, look
-from asynccommit.errors import UnsupportedError
-from asynccommit.runners.messages import (
-    Message,
-    encode,
-    error_message,
-    order_of,
-    slice_of,
-    tally_message,
-)
-from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.registry import StoreSettings, close_store, open_store
+from asynccommit.runners.messages import Message, encode
+from asynccommit.runners.serving import OrderInHand
+from asynccommit.runtime.host import this_host
 
 _PULSE = 5.0
 _LONGEST = 1 << 28
-
-
-class _Serving:
-    """The order that this process works for."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._held = AsyncExitStack()
-        self._worker: Worker | None = None
-
-    async def answer(self, message: Message) -> Message:
-        """Return the answer to a message."""
-        try:
-            if "order" in message:
-                await self._take(order_of(message["order"]))
-                return {"ready": True}
-            assert self._worker is not None
-            return {"tally": tally_message(await self._worker.do(slice_of(message["slice"])))}
-        except Exception as error:
-            return {"error": error_message(error)}
-
-    async def _take(self, order: Order) -> None:
-        await self._held.aclose()
-        self._worker = None
-        if self._host.clock is time.monotonic:
-            raise UnsupportedError("this system has no clock that counts suspension")
-        store = _opened(order, self._host)
-        self._held.push_async_callback(close_store, store)
-        await look(order, store)
-        if order.commit_id:
-            worker = Worker(order, store, self._host)
-            self._worker = await self._held.enter_async_context(worker)
-
-
-def _opened(order: Order, host: Host) -> Wrapped:
-    settings = StoreSettings(
-        rng=host.rng,
-        rate=order.options.get("rate"),
-        parts=order.parts,
-        attempts=order.options.get("attempts"),
-        retry_seconds=float(str(order.options["retry_seconds"])),
-        options=dict(order.storage),
-        log_fields=order.layout.log_fields,
-    )
-    return open_store(order.layout.dest, settings)
 
 
 async def _serve(writing: int) -> None:
@@ -96,7 +38,7 @@ async def _serve(writing: int) -> None:
             await asyncio.sleep(_PULSE)
             _write(writing, {})
 
-    serving = _Serving(this_host())
+    serving = OrderInHand(this_host())
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(read())
         tasks.create_task(beat())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import orjson
@@ -17,6 +18,7 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.runners import messages
+from asynccommit.runners.desk import Parcel
 from asynccommit.stores.urls import Address
 
 ORDER = Order(
@@ -76,3 +78,11 @@ def test_objects_are_refused() -> None:
 def test_an_order_shows_no_secret() -> None:
     """It may be logged or part of a traceback."""
     assert "secret" not in repr(ORDER)
+
+
+def test_a_parcel_shows_no_secret() -> None:
+    """Clusters log the arguments of tasks that fail."""
+    parcel = Parcel(messages.encode({"order": messages.order_message(ORDER)}))
+
+    assert b"secret" in parcel.order
+    assert "secret" not in repr(pickle.loads(pickle.dumps(parcel)))

@@ -16,6 +16,7 @@ PUBLIC = (
     "asynccommit.polars",
     "asynccommit.prometheus",
     "asynccommit.ray",
+    "asynccommit.runners",
     "asynccommit.simulate",
     "asynccommit.spark",
     "asynccommit.stocator",

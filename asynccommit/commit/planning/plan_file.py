@@ -40,6 +40,11 @@ _AT_ONCE = 8
 T = TypeVar("T")
 
 
+def has_chunks(files: int) -> bool:
+    """Return whether the rows of so many files are in several chunks."""
+    return files > CHUNK_ROWS
+
+
 class Saved(NamedTuple):
     """A plan as the commit record describes it.
 

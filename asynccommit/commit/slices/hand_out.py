@@ -20,6 +20,7 @@ from asynccommit.commit.orders import (
 )
 from asynccommit.commit.ownership.lease import lease_of
 from asynccommit.commit.planning.plan import Plan
+from asynccommit.commit.planning.plan_file import has_chunks
 from asynccommit.commit.slices.grants import Granting
 from asynccommit.commit.slices.worker import TOLD
 from asynccommit.commit.steps.validate import validates
@@ -38,12 +39,13 @@ _LEASE = 2 * (GRANT + REQUEST)
 async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[CommitContext]:
     """Let the workers of the runner, if any, help with a commit that begins.
 
-    Yields the context that has them. They are started and tried before anything changes. If they
-    cannot do the work a warning says why, and this process does it alone. Raises ``OptionError`` if
-    nothing would check their work.
+    Yields the context that has them. They are started and tried before anything changes, if there
+    are several slices. If they cannot do the work a warning says why, and this process does it
+    alone. Raises ``OptionError`` if nothing would check their work.
     """
     runner = run.environment.runner
-    if runner is None or plan.loaded.files < runner.least:
+    files = plan.loaded.files
+    if runner is None or files < runner.least or not has_chunks(files):
         yield run
         return
     checked = validates(run) and run.options.validate_sample is None
@@ -59,7 +61,7 @@ async def with_workers(run: CommitContext, plan: Plan) -> AsyncIterator[CommitCo
         why = why_alone(run, plan)
         if not why:
             storage = run.environment.storage
-            order = Order(run.layout, __version__, storage, _told(run), runner.workers)
+            order = Order(run.layout, __version__, storage, _told(run))
             why = await _opened(runner, order)
         if why:
             run.warn(f"asynccommit.workers={runner.name}: {why}; this process moves all files")
@@ -131,16 +133,17 @@ class Slicing:
     async def move(self, run: CommitContext, carried: Collection[str]) -> None:
         """See ``Slicer.move``."""
         identity = run.identity
+        slices = [Slice(number, digest) for number, digest in enumerate(self.digests)]
         order = replace(
             self.order,
             layout=run.layout,
+            parts=max(1, min(self.runner.workers, len(slices))),
             commit_id=identity.commit_id,
             epoch=identity.epoch,
             plan_id=self.plan_id,
             outside=self.outside,
             carried=frozenset(carried),
         )
-        slices = [Slice(number, digest) for number, digest in enumerate(self.digests)]
         await hand_out(run, self.runner, order, slices, partial(self._took, run))
 
     def _took(self, run: CommitContext, tally: Tally) -> None:
@@ -161,8 +164,7 @@ async def hand_out(
     Raises ``CommitError`` if no worker has lived through a slice, ``LeaseLostError``, and the error
     of a slice.
     """
-    parts = min(runner.workers, len(slices))
-    async with Granting(run, parts) as granting:
+    async with Granting(run, order.parts) as granting:
 
         async def one(piece: Slice) -> None:
             for attempt in range(TRIES):
@@ -175,7 +177,7 @@ async def hand_out(
             text = f"{TRIES} workers were lost at part {piece.chunk} of the plan: {lost}"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text) from lost
 
-        await for_each(slices, one, workers=parts)
+        await for_each(slices, one, workers=order.parts)
 
 
 async def _submit(runner: Runner, order: Order, piece: Slice, granting: Granting) -> Tally:

@@ -26,13 +26,21 @@ TOLD = ("workers", "validate", "attempts", "retry_seconds", "rate", "spill_direc
 """Options of a commit that its workers obey as well."""
 
 
+def check_version(owner: str) -> None:
+    """Check that this is the version of the owner.
+
+    Raises ``UnsupportedError``.
+    """
+    if owner != __version__:
+        raise UnsupportedError(f"a worker has asynccommit {__version__}, not {owner}")
+
+
 async def look(order: Order, store: Store) -> None:
     """Check that this process can do the order; change nothing.
 
     Raises ``UnsupportedError`` for another version, and what the store raises.
     """
-    if order.version != __version__:
-        raise UnsupportedError(f"a worker has asynccommit {__version__}, not {order.version}")
+    check_version(order.version)
     await list_if_there(store, order.layout.attempt_dir)
 
 
