@@ -22,9 +22,8 @@ from asynccommit.options.job import Mode
 from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingTask
-from asynccommit.tabular.arguments import refuse
+from asynccommit.tabular.arguments import local_directory, refuse
 from asynccommit.tabular.names import NULL, check_columns, columns_of, ending, escaped, stem
-from asynccommit.tabular.places import local_directory
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

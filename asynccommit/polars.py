@@ -25,9 +25,8 @@ from asynccommit.options.job import Mode
 from asynccommit.parallel import EngineMode, JobArguments
 from asynccommit.results import JobReport
 from asynccommit.sync import BlockingFile, BlockingTask
-from asynccommit.tabular.arguments import refuse
+from asynccommit.tabular.arguments import local_directory, refuse
 from asynccommit.tabular.names import check_columns, columns_of, ending, stem
-from asynccommit.tabular.places import local_directory
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -46,8 +46,7 @@ from asynccommit.runtime.former import (
     functions_of_jobs,
     warn_of_former,
 )
-from asynccommit.runtime.loop_thread import Early, call, submit
-from asynccommit.runtime.tracebacks import short
+from asynccommit.runtime.loop_thread import Early, call, short, submit
 from asynccommit.stores import opening
 
 if TYPE_CHECKING:

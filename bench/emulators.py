@@ -20,9 +20,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from asynccommit.testing.emulators.adls.auth import sign, string_to_sign
+from asynccommit.testing.emulators.adls.auth import (
+    DEVELOPMENT_ACCOUNT,
+    DEVELOPMENT_KEY,
+    sign,
+    string_to_sign,
+)
 from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.emulators.server import ServerRequest
 from bench.meter import cpu_of
 

@@ -75,7 +75,7 @@ def blockbuster() -> Iterator[BlockBuster]:
     """Fail a test whose code under test makes a blocking call on the event loop."""
     with blockbuster_ctx("asynccommit") as guard:
         # The kernel knows the working directory: nothing is read.
-        guard.functions["os.getcwd"].can_block_in("asynccommit/options/places.py", "located")
+        guard.functions["os.getcwd"].can_block_in("asynccommit/options/checked.py", "located")
         # A quick callback is waited for, and one that blocks half a second at most.
         apart = ("asynccommit/runtime/apart.py", "__call__")
         guard.functions["threading.Lock.acquire"].can_block_in(*apart)

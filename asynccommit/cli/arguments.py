@@ -15,8 +15,8 @@ import typer
 
 from asynccommit.cli.output import Output, handled, logging_shown
 from asynccommit.errors import OptionError
+from asynccommit.options.checked import located
 from asynccommit.options.job import Options
-from asynccommit.options.places import located
 from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.urls import Address, parse_url
 

@@ -13,9 +13,8 @@ from asynccommit.commit.layouts.file_output import FileLayout
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.unsupported_committers import is_classic
 from asynccommit.errors import CommitError, NotFoundError
-from asynccommit.inspect.discovery import choose, find_jobs_at
+from asynccommit.inspect.discovery import FoundJob, choose, find_jobs_at
 from asynccommit.inspect.errors import FoundAttempt, NothingThereError, SeveralJobsError
-from asynccommit.inspect.found import FoundJob
 from asynccommit.options.job import Options
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.runtime.terminal import count_of

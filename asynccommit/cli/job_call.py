@@ -16,9 +16,8 @@ from asynccommit.cli.output import Exit, Output
 from asynccommit.cli.signals import stoppable
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
-from asynccommit.inspect.discovery import open_layout
+from asynccommit.inspect.discovery import FoundJob, open_layout
 from asynccommit.inspect.dry_run import Going, what_goes, what_is_left
-from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.text import abort_report, what_would_go, would_do
 from asynccommit.options.job import Options
 from asynccommit.progress.console import console_progress

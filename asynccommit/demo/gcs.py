@@ -19,7 +19,7 @@ from asynccommit.demo.emulated import RunningEmulator, serving
 from asynccommit.demo.flights import Say
 from asynccommit.demo.hadoop_jars import cached_jar, spark_conf
 from asynccommit.demo.outcome import StoreBehaviour
-from asynccommit.testing.emulators.gcs.hadoop import client_conf
+from asynccommit.testing.emulators.gcs.emulator import client_conf
 
 BUCKET = "flights"
 MONTHS = (1, 2)

@@ -25,7 +25,7 @@ from asynccommit.formats.move_journal import (
     decode_journal,
     encode_journal,
 )
-from asynccommit.options.places import located
+from asynccommit.options.checked import located
 from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.opening import open_store
 from asynccommit.stores.policies.funnel import Wrapped

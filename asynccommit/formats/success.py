@@ -7,7 +7,7 @@ either can read it. A classic committer leaves a ``_SUCCESS`` of zero bytes inst
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -148,3 +148,29 @@ def _filenames(fields: JsonFields) -> list[str]:
         if not isinstance(name, str):
             raise fields.wrong(f"filenames[{index}]", "is not a string")
     return names
+
+
+COMMITTERS = frozenset({"magic", "directory", "partitioned"})
+"""The values of ``fs.s3a.committer.name`` that tools compare with."""
+
+
+def encode_s3a_success(data: SuccessData) -> bytes:
+    """Return the bytes of the marker of Hadoop's S3A committers.
+
+    ``committer`` is the name used by ``fs.s3a.committer.name``, and ``filenames`` are keys with a
+    leading slash, not URIs.
+
+    Args:
+        data: the content; its file names are keys or absolute paths, of which the first
+            ``success.MAX_FILENAMES`` are written.
+
+    Raises:
+        ManifestError: the committer is not one of S3A's, or a text cannot be encoded.
+    """
+    if data.committer not in COMMITTERS:
+        known = ", ".join(sorted(COMMITTERS))
+        raise ManifestError(
+            "_SUCCESS", f"committer is {data.committer[:100]!r}: expected one of {known}"
+        )
+    names = [f"/{name.lstrip('/')}" for name in data.filenames[:MAX_FILENAMES]]
+    return encode_success(replace(data, filenames=names), full=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from asynccommit.api import JobRef, OptionsLike, StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
@@ -41,7 +41,6 @@ from asynccommit.formats import upload_record
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES, is_blank
 from asynccommit.formats.magic_paths import MAGIC
 from asynccommit.inspect.errors import NothingThereError, SeveralJobsError
-from asynccommit.inspect.found import FoundJob, committer_of
 from asynccommit.options.job import Options
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
@@ -50,6 +49,55 @@ from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
 from asynccommit.stores.tree import is_there, list_all, read_if_there
 from asynccommit.stores.urls import Address, parse_url
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """One attempt of a job that is under a destination.
+
+    Attributes:
+        layout: the paths of the attempt.
+        present: whether the directory of the attempt exists.
+        manifests: number of tasks that have committed: manifests, or pending sets.
+        begun: whether a job commit has begun.
+        ended: whether a commit or rollback has ended and its clean-up was interrupted.
+        closed: whether an abort has begun; it was interrupted or is still running.
+        modified: when the directory last changed, in seconds since the epoch; 0.0 if unknown.
+        staged: whether tasks staged files for places outside the destination.
+        classic: whether it is a job of FileOutputCommitter, which has no manifests.
+        bare: whether its set-up was cut short before anything but its directory, or on stores
+            without directories its owner, was there.
+    """
+
+    layout: Layout
+    present: bool = False
+    manifests: int = 0
+    begun: bool = False
+    ended: bool = False
+    closed: bool = False
+    modified: float = 0.0
+    staged: bool = False
+    classic: bool = False
+    bare: bool = False
+
+    @property
+    def name(self) -> str:
+        """The job id, and the attempt if it is not the first."""
+        attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
+        return self.layout.job_id + attempt
+
+    @property
+    def committer(self) -> str:
+        """The name of the job's committer."""
+        return committer_of(self.layout)
+
+
+def committer_of(layout: Layout) -> str:
+    """Return the name of the committer whose jobs have such a layout."""
+    if isinstance(layout, FileLayout):
+        return "file_v1"
+    return layout.committer if isinstance(layout, UploadLayout) else "manifest"
+
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
 _ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from asynccommit.engine.report import BulkReport
 from asynccommit.engine.verification import VerifyReport
 from asynccommit.inspect import html, page, text
-from asynccommit.inspect.bulk_text import bulk_report, verify_report
+from asynccommit.inspect.text import bulk_report, verify_report
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.cells import printed
 

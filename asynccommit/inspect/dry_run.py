@@ -9,8 +9,7 @@ from typing import Any
 from asynccommit.api import StorageOptions
 from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.driver.own_tasks import own_tasks
-from asynccommit.inspect.discovery import open_stores
-from asynccommit.inspect.found import FoundJob
+from asynccommit.inspect.discovery import FoundJob, open_stores
 from asynccommit.inspect.status import JobView, view
 from asynccommit.options.job import Options
 from asynccommit.results import NOT_BEGUN, State

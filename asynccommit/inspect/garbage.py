@@ -7,7 +7,7 @@ classic committer, or a file, counts as dead once nothing in it has changed for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, cast
 
@@ -15,14 +15,16 @@ from asynccommit.api import StorageOptions
 from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.driver.liveness import QUIET
 from asynccommit.commit.driver.own_tasks import own_tasks
+from asynccommit.commit.driver.owners import on_store_time
 from asynccommit.commit.hints import STAGING, job_command
 from asynccommit.commit.job.modes import STAGING as SPARK_STAGING
 from asynccommit.commit.layouts.file_output import FileLayout
 from asynccommit.commit.layouts.layout import MANIFEST_SUFFIX, TEMPORARY, Layout
 from asynccommit.commit.layouts.uploads import StagingLayout, UploadLayout
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import DeniedError, NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import (
+    FoundJob,
     children,
     find_jobs_at,
     find_rubbish,
@@ -30,11 +32,9 @@ from asynccommit.inspect.discovery import (
     open_stores,
 )
 from asynccommit.inspect.errors import NothingThereError
-from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.open_uploads import OpenUpload, OpenUploads, find_uploads
 from asynccommit.inspect.open_uploads import choose as choose_uploads
 from asynccommit.inspect.status import JobView, view
-from asynccommit.inspect.store_time import on_clock_of
 from asynccommit.options.job import Options
 from asynccommit.results import NOT_BEGUN, State
 from asynccommit.runtime.host import Host
@@ -399,3 +399,31 @@ class _Search:
 def _upload(found: OpenUploads, one: OpenUpload) -> Garbage:
     age, path = found.age(one), one.upload.path
     return Garbage(GarbageKind.UPLOAD, path, age, 0, one.size, one.upload.initiated, upload=one)
+
+
+S3_SKEW = 900.0
+"""Maximum clock error in seconds: S3 rejects requests with a larger one."""
+
+
+async def on_clock_of(store: Store, place: Address, host: Host) -> Host:
+    """Return the host with the store's clock, by a file that is deleted.
+
+    A user of S3 may have the right to abort uploads and none to write. There the machine's clock
+    tells, put back by the error that S3 accepts.
+
+    Args:
+        store: the store.
+        place: a directory that exists, if the store has directories.
+        host: clock and ids.
+
+    Raises ``StoreError``.
+    """
+    try:
+        return await on_store_time(
+            host, store, place.child(f"_asynccommit-clock-{host.new_id()}").path
+        )
+    except DeniedError as error:
+        if store.traits.multipart is None:
+            text = f"{error.detail}. The file tells the store's time: be a user who may write there"
+            raise DeniedError(error.op, error.path, text) from error
+        return replace(host, now=lambda: host.now() - S3_SKEW)

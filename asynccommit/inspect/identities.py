@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asynccommit.inspect.credentials import credential_source
-from asynccommit.runtime.users import user_name
+from asynccommit.runtime.host import user_name
 from asynccommit.stores.urls import Address
 
 Get = Callable[[str], str | None]

@@ -27,6 +27,7 @@ from asynccommit.errors import (
 from asynccommit.formats.manifest import SUFFIX, TaskManifest, decode_manifest
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.inspect.discovery import (
+    FoundJob,
     children,
     find_jobs,
     layout_of,
@@ -44,7 +45,6 @@ from asynccommit.inspect.files import (
     reader_of,
     rename_of,
 )
-from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.status import how_far, run_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
 from asynccommit.runtime.concurrency import for_each

@@ -14,9 +14,8 @@ from asynccommit.engine.listing import list_tree
 from asynccommit.engine.paths import is_within, parent_of
 from asynccommit.engine.renames import find
 from asynccommit.formats.magic_paths import ANY_MAGIC
-from asynccommit.inspect.discovery import children, find_jobs, open_stores
+from asynccommit.inspect.discovery import FoundJob, children, find_jobs, open_stores
 from asynccommit.inspect.errors import JobFilesError
-from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.status import JobView, view
 from asynccommit.results import State
 from asynccommit.stores.base import Store

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.formats.course import Course
-from asynccommit.inspect.percentiles import percentiles
 from asynccommit.inspect.plots import (
     PERCENTILES,
     latency_plot,
@@ -22,6 +21,7 @@ from asynccommit.inspect.plots import (
     rate_plot,
     stages_plot,
 )
+from asynccommit.inspect.record_text import percentiles
 from asynccommit.inspect.saved import JobRecord, record_of_report
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.progress.stage_names import stage_name

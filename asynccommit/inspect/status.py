@@ -29,7 +29,9 @@ from asynccommit.formats.manifest import SUFFIX, decode_manifest
 from asynccommit.formats.success import decode_success
 from asynccommit.inspect.advice import Advice, on_abort, on_resume
 from asynccommit.inspect.discovery import (
+    FoundJob,
     children,
+    committer_of,
     find_jobs_at,
     find_rubbish,
     open_place,
@@ -37,7 +39,6 @@ from asynccommit.inspect.discovery import (
 )
 from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.files import moment
-from asynccommit.inspect.found import FoundJob, committer_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each

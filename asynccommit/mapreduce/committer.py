@@ -54,7 +54,7 @@ from asynccommit.mapreduce.markers import (
     sign_of_life,
 )
 from asynccommit.mapreduce.refusals import ABORT, refusal, refuse_abort
-from asynccommit.options.places import located
+from asynccommit.options.checked import located
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address, parse_url

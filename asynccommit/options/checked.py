@@ -25,7 +25,6 @@ from functools import lru_cache, partial, wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from asynccommit.errors import AsyncCommitError, OptionError, UrlError
-from asynccommit.options.places import located
 from asynccommit.redact import redact
 
 P = ParamSpec("P")
@@ -470,3 +469,11 @@ _READERS: Mapping[Any, Callable[[Sequence[object]], _Fit]] = {
     float: _number,
     str: _text,
 }
+
+
+def located(text: str) -> str:
+    """Return a relative path from the working directory; others stay."""
+    scheme, colon, _ = text.partition(":")
+    if not text or text.startswith("/") or (colon and "/" not in scheme):
+        return text
+    return os.path.join(os.getcwd(), text)

@@ -8,16 +8,16 @@ S3A committers are in ``options.uploads``. Keys are accepted bare and with the p
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from asynccommit.errors import OptionError
 from asynccommit.options import values
 from asynccommit.options.checked import NO_TEXT, PATH, Within, check_fields, show
-from asynccommit.options.former_names import FormerName, with_former_names
 from asynccommit.options.uploads import (
     NETFLIX,
     OBSOLETE_UPLOAD_KEYS,
@@ -153,6 +153,44 @@ else:
     AnyOnCleanupFailure = OnCleanupFailure
     AnyCleanup = Cleanup
     AnyPrefer = Prefer
+
+T = TypeVar("T")
+
+
+class FormerName(NamedTuple):
+    """The present name of a field, and the conversion of its value."""
+
+    name: str
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+def with_former_names(names: Mapping[str, FormerName]) -> Callable[[type[T]], type[T]]:
+    """Return a class decorator that accepts former names of fields.
+
+    The constructor warns with ``DeprecationWarning``, and raises ``OptionError`` for a field that
+    is given under both names.
+    """
+
+    def decorate(kind: type[T]) -> type[T]:
+        init: Callable[..., None] = vars(kind)["__init__"]
+
+        @wraps(init)
+        def accept(self: T, *args: Any, **given: Any) -> None:
+            for former in names.keys() & given.keys():
+                name, convert = names[former]
+                if name in given:
+                    raise OptionError(f"{former} is the former name of {name}: remove {former}")
+                text = f"{kind.__name__}.{former} is deprecated: use {name}"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                given[name] = convert(given.pop(former))
+            init(self, *args, **given)
+
+        setattr(kind, "__init__", accept)  # noqa: B010  mypy refuses the assignment
+        return kind
+
+    return decorate
+
+
 AnyMode: TypeAlias = Mode | ModeName
 """A mode or its name, as functions take it: type checkers find a misspelt name."""
 

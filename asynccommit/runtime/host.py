@@ -1,4 +1,4 @@
-"""The only source of wall time, randomness, ids and machine names.
+"""The only source of wall time, randomness, ids, machine names and user names.
 
 All other code takes a ``Host`` as an argument, so that a simulated run repeats exactly.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import random
 import re
 import socket
@@ -185,3 +186,24 @@ def _know_own() -> None:
 _know_own()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_know_own)
+
+
+def own_name() -> str:
+    """Return the name of this process's user, or ``""`` if it has none.
+
+    Variables like ``LOGNAME`` do not count: YARN's containers have that of who has submitted them.
+    """
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run as a number
+        return ""
+
+
+def user_name(owner: int | str) -> str:
+    """Return a user as messages show it, with the number if there is one."""
+    if isinstance(owner, str):
+        return owner
+    try:
+        return f"{pwd.getpwuid(owner).pw_name}, uid {owner}"
+    except KeyError:
+        return f"uid {owner}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import sys
 import threading
@@ -15,10 +16,9 @@ from collections.abc import Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, TypeVar, cast
 
-from asynccommit.errors import UnsupportedError
+from asynccommit.errors import AsyncCommitError, UnsupportedError
 from asynccommit.runtime.at_exit import busy, when_threads_remain
 from asynccommit.runtime.background import go_on
-from asynccommit.runtime.tracebacks import short
 
 T = TypeVar("T")
 
@@ -273,3 +273,40 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+_log = logging.getLogger("asynccommit")
+
+
+def short(error: BaseException, *, keep: BaseException | None = None) -> BaseException:
+    """Return an error of this package without the frames of its causes.
+
+    Its traceback ends at the public function, as its text names the thing and the remedy.
+    ``ASYNCCOMMIT_TRACEBACK=full`` in the environment, or a logger ``asynccommit`` at level DEBUG,
+    keeps all frames.
+
+    Raise it with ``from error.__cause__`` where the caller's frames are to end. Other errors are
+    returned unchanged.
+
+    Args:
+        error: the error.
+        keep: an error of the caller's own code, which keeps its frames.
+    """
+    if not isinstance(error, AsyncCommitError) or _is_full():
+        return error
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        found = waiting.pop()
+        if found is None or found is keep or id(found) in seen:
+            continue
+        seen.add(id(found))
+        found.__traceback__ = None
+        waiting += (found.__cause__, found.__context__)
+    return error
+
+
+def _is_full() -> bool:
+    if os.environ.get("ASYNCCOMMIT_TRACEBACK") == "full":
+        return True
+    return _log.isEnabledFor(logging.DEBUG)

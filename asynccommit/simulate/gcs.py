@@ -23,7 +23,6 @@ from asynccommit.stores.urls import Address
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.models.fault_rules import FaultInjector
-from asynccommit.testing.models.gcs.dialect import GCS as DIALECT
 from asynccommit.testing.models.gcs.model import (
     BucketOptions,
     Content,
@@ -32,6 +31,7 @@ from asynccommit.testing.models.gcs.model import (
     GcsService,
 )
 from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, Quotas
+from asynccommit.testing.models.gcs.refusals import GCS as DIALECT
 
 BUCKET = "data"
 READS = 5

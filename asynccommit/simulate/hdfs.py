@@ -20,8 +20,8 @@ from asynccommit.stores.hdfs.errors import HdfsRequest
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.fault_rules import FaultInjector
+from asynccommit.testing.models.hdfs.client import HDFS as DIALECT
 from asynccommit.testing.models.hdfs.client import SimHdfsClient
-from asynccommit.testing.models.hdfs.dialect import HDFS as DIALECT
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode
 from asynccommit.testing.models.in_process import Asked
 from asynccommit.testing.models.virtual_loop import pause

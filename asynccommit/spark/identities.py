@@ -16,9 +16,8 @@ from asynccommit.errors import AsyncCommitError, NotFoundError
 from asynccommit.inspect.doctor import Check, own_directory
 from asynccommit.inspect.identities import hadoop_identity, python_identity
 from asynccommit.redact import redact, short
-from asynccommit.runtime.host import this_host
+from asynccommit.runtime.host import this_host, user_name
 from asynccommit.runtime.loop_thread import submit
-from asynccommit.runtime.users import user_name
 from asynccommit.spark.hadoop_store.opening import message_of, open_in_jvm
 from asynccommit.stores.elsewhere import opener_for
 from asynccommit.stores.opening import open_store

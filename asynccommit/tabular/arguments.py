@@ -1,10 +1,11 @@
-"""Checks of the arguments that functions of engines pass on."""
+"""Arguments of engines' functions: which are refused, and where a task writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from asynccommit.errors import OptionError
+from asynccommit.sync import BlockingTask
 
 
 def refuse(given: Iterable[str], remedies: Mapping[str, str]) -> None:
@@ -17,3 +18,11 @@ def refuse(given: Iterable[str], remedies: Mapping[str, str]) -> None:
     for name in sorted(given):
         if name in remedies:
             raise OptionError(f"{name} is not an argument here: {remedies[name]}")
+
+
+def local_directory(task: BlockingTask) -> str | None:
+    """Return the directory of a task on this machine.
+
+    ``None`` for a task that has no local files.
+    """
+    return None if "://" in task.directory else task.directory

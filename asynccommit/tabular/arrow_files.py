@@ -21,8 +21,8 @@ from asynccommit.commit.task import to_arrow
 from asynccommit.errors import OptionError
 from asynccommit.formats.partition_names import Single, escape, moment_of
 from asynccommit.sync import BlockingTask
+from asynccommit.tabular.arguments import local_directory
 from asynccommit.tabular.names import NULL, check_columns, ending, escaped, stem
-from asynccommit.tabular.places import local_directory
 
 _MANY = 2**31 - 1
 _ROWS = 1 << 20

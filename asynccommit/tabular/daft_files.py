@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from asynccommit.parallel import TaskPlace, partition_directory
 from asynccommit.stores.urls import parse_url
 from asynccommit.sync import BlockingTask
+from asynccommit.tabular.arguments import local_directory
 from asynccommit.tabular.names import ending, stem
-from asynccommit.tabular.places import local_directory
 
 if TYPE_CHECKING:
     from daft import DataFrame

@@ -17,7 +17,7 @@ from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
 from asynccommit.stores.http.base import HttpSettings, Transport
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.urls import parse_url
 from bench import trees
 from bench.adls import account

@@ -11,7 +11,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.base import Store
 from asynccommit.stores.gcs.wire import encode_raw
 from asynccommit.stores.http.base import HttpSettings
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from bench.gcs import account
 from bench.gcs.account import WORKERS, Pair
 from bench.gcs.peers import Aio, Cloud, Gcsfs

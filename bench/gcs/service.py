@@ -16,9 +16,9 @@ from typing import Any
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.gcs.quotas import Quotas
+from asynccommit.testing.models.gcs.refusals import GCS
 from bench import trees
 from bench.child import serve
 from bench.gcs import account

@@ -28,7 +28,7 @@ from asynccommit.errors import (
     UnfinishedError,
 )
 from asynccommit.formats.success import decode_success
-from asynccommit.runtime.users import own_name
+from asynccommit.runtime.host import own_name
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.tree import walk
 from tests.crash_real.processes import environment

@@ -19,9 +19,8 @@ from asynccommit.errors import ManifestError, OptionError, UrlError
 from asynccommit.formats.magic_paths import final_path, is_magic
 from asynccommit.formats.pending import PendingCommit, decode_pending, encode_pending
 from asynccommit.formats.pending_set import PendingSet, decode_pending_set, encode_pending_set
-from asynccommit.formats.s3a_success import encode_s3a_success
 from asynccommit.formats.statistics import Statistics
-from asynccommit.formats.success import SuccessData, decode_success
+from asynccommit.formats.success import SuccessData, decode_success, encode_s3a_success
 from asynccommit.formats.unique_names import add_uuid
 from asynccommit.options.uploads import EtagForm
 from asynccommit.stores.parts import Part

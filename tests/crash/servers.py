@@ -12,7 +12,7 @@ from asynccommit.errors import CommitError, PreflightError
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.s3.abilities import PROBE
 from asynccommit.testing.models.crashes import Crash, When
-from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.s3.refusals import S3
 from tests.crash.draws import draw_climate
 from tests.support.crashes import clock
 from tests.support.strikes import CountedWeather, strike

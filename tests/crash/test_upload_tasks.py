@@ -15,9 +15,8 @@ from asynccommit.options.uploads import UploadOptions
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
+from asynccommit.testing.models.crashes import Crash, Crashed, MortalS3Store, Process, When
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.uploads import DEST, HOST, JOB, SMALLEST, keys, new_bucket

@@ -14,7 +14,7 @@ from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.testing.models.crashes import Crash, Suspension, When
-from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.s3.refusals import S3
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.draws import draw_climate
 from tests.crash.test_uploads_points import ACTS, SCENARIOS, TAKEN, TWO_TASKS, act, until_death

@@ -17,7 +17,7 @@ from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, EmulatorTh
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
 from asynccommit.testing.models.adls.nodes import Node, find
 from asynccommit.testing.models.gcs.model import GcsService
-from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
+from asynccommit.testing.models.invariants import bucket_tree
 
 JOB = "killed-0001"
 PARTITIONS = 5

@@ -19,7 +19,7 @@ from asynccommit.demo.adls import client_conf, client_jar
 from asynccommit.options.job import CLASSIC, KEYS, MANIFEST, OBSOLETE_KEYS
 from asynccommit.options.uploads import UPLOAD_KEYS
 from asynccommit.stores.adls.options import KNOWN
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.config import Settings
 from asynccommit.testing.emulators.control import __doc__ as control_table

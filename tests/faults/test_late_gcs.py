@@ -24,8 +24,8 @@ from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.models.fault_rules import FaultInjector
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
+from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
 from tests.support.selection import amount

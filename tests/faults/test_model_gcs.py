@@ -23,8 +23,8 @@ from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.fault_rules import FaultInjector
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits, GcsService
+from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
 from tests.support.selection import amount

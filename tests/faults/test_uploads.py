@@ -21,8 +21,8 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.model import S3Bucket, UploadRules
+from asynccommit.testing.models.s3.refusals import S3
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.testing.models.s3.bench import EPOCH, Ids, open_store
 

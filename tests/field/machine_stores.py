@@ -14,7 +14,7 @@ from pyarrow.fs import AzureFileSystem, FileSystem, FSSpecHandler, PyFileSystem,
 
 from asynccommit.demo import s3
 from asynccommit.demo.adls import client_conf
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from tests.support.snippets import ROOT
 
 ACCOUNT, PORT = "account", 10004

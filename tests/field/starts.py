@@ -15,7 +15,7 @@ from asynccommit.demo.adls import client_conf, client_jar
 from asynccommit.errors import UnsupportedError
 from asynccommit.spark.clients import hadoop_in
 from asynccommit.spark.jars import spark_jars
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from tests.field import belongings, programs
 from tests.field.belongings import EXTRA, PACKAGE

@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.demo.adls import client_conf, client_jar
 from asynccommit.errors import UnsupportedError
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from tests.field import drivers, servers
 from tests.field.belongings import jars

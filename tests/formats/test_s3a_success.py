@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.s3a_success import encode_s3a_success
-from asynccommit.formats.success import MAX_FILENAMES, SuccessData, decode_success
+from asynccommit.formats.success import (
+    MAX_FILENAMES,
+    SuccessData,
+    decode_success,
+    encode_s3a_success,
+)
 
 SAMPLES = sorted((Path(__file__).parent.parent / "fixtures").glob("s3a_v2_*/_SUCCESS"))
 

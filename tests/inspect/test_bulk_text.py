@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asynccommit.engine import BulkReport, Failure, Mismatch, VerifyReport
-from asynccommit.inspect.bulk_text import bulk_report, verify_report
+from asynccommit.inspect.text import bulk_report, verify_report
 
 
 def test_a_report_says_what_was_done() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asynccommit.inspect.identities import hadoop_identity, python_identity
-from asynccommit.runtime.users import user_name
+from asynccommit.runtime.host import user_name
 from asynccommit.stores.urls import parse_url
 
 ABFS = "abfs://data@account.dfs.core.windows.net/t"

@@ -21,8 +21,8 @@ from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.models.fault_rules import BEFORE, Fault, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.model import UploadRules
+from asynccommit.testing.models.s3.refusals import S3
 from tests.testing.models.s3.bench import NAME, Clock, new_bucket
 
 DEST = parse_url(f"s3://{NAME}/table")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.runtime import host as module
-from asynccommit.runtime.host import Host, this_host
+from asynccommit.runtime.host import Host, own_name, this_host, user_name
 
 linux = pytest.mark.skipif(not this_host().process, reason="needs /proc of Linux")
 SAY = (
@@ -241,3 +241,26 @@ def write_status(directory: Path, status: str) -> None:
     """Write what the system would say of a process."""
     directory.mkdir(exist_ok=True)
     (directory / "stat").write_text(status)
+
+
+@pytest.mark.parametrize(
+    "owner, name", [("alice", "alice"), (0, "root, uid 0"), (987_654_321, "uid 987654321")]
+)
+def test_a_user_has_a_name_and_a_number(owner: int | str, name: str) -> None:
+    """The number is told on local disks, and stands alone where it has no name."""
+    assert user_name(owner) == name
+
+
+def test_a_process_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a user that the machine does not know."""
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+
+    assert own_name() == ""
+
+
+def test_a_process_has_the_name_of_its_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable with another name, as YARN's containers have it, changes nothing."""
+    before = own_name()
+    monkeypatch.setenv("LOGNAME", f"not-{before}")
+
+    assert own_name() == before != ""

@@ -16,7 +16,7 @@ from asynccommit.simulate.setup import Setup
 from asynccommit.stores.base import Ramp
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.gcs.tree import tree_of
+from asynccommit.testing.models.invariants import bucket_tree
 from asynccommit.testing.models.latency import Latency, RequestLimit
 from asynccommit.testing.models.virtual_loop import VirtualLoop
 
@@ -58,11 +58,13 @@ def test_the_destination_holds_the_job_and_nothing_else(store: str) -> None:
         tasks = Placed(model, world.layout, world.setup).all_tasks(lambda files: None)
         runner.run(world.commit(tasks))
 
-    files = {path for path, item in tree_of(model.service, BUCKET).items() if item.data is not None}
+    files = {
+        path for path, item in bucket_tree(model.service, BUCKET).items() if item.data is not None
+    }
     assert len(files) == SMALL.files + 1
     assert "/table/_SUCCESS" in files
     assert visible(model, SMALL) == SMALL.files
-    assert not any("_temporary" in path for path in tree_of(model.service, BUCKET))
+    assert not any("_temporary" in path for path in bucket_tree(model.service, BUCKET))
 
 
 @pytest.mark.sample(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +13,9 @@ from asynccommit.errors import CommitError, OptionError
 from asynccommit.options.job import Options
 from asynccommit.simulate.adls import FILESYSTEM, Adls
 from asynccommit.simulate.placed import Placed, visible
-from asynccommit.simulate.run import World, run_commit
+from asynccommit.simulate.run import LOAD_STAGE, World, planning_seconds, run_commit
 from asynccommit.simulate.setup import Setup
+from asynccommit.simulate.steady import simulate
 from asynccommit.testing.models.fault_profiles import LOSSY
 from asynccommit.testing.models.fault_rules import Climate, Fault
 from asynccommit.testing.models.latency import Latency, RequestLimit
@@ -128,3 +130,24 @@ def test_a_report_would_leave_the_simulation() -> None:
     """A directory for reports is on a real store, and is refused."""
     with pytest.raises(OptionError, match=r"summary\.report\.directory"):
         run_commit(Setup(10, 1, 1, options=Options(report_directory="file:///tmp")))
+
+
+# A hundred requests a second of one processor are far below everything else that bounds the rate.
+SLOW = Setup(files=300, tasks=3, partitions=3, cpu=0.01)
+
+
+def test_requests_take_the_processor_one_after_another() -> None:
+    """The commit takes as long as the processor does, which the stages show."""
+    without, figures = (simulate(_).figures for _ in (replace(SLOW, cpu=0.0), SLOW))
+    busy = sum(figures.requests.values()) * SLOW.cpu + planning_seconds(SLOW)
+
+    assert without.seconds < 2 < busy <= figures.seconds < busy + 2
+    assert figures.stages[LOAD_STAGE] >= planning_seconds(SLOW) == 0.21 * 3
+    assert figures.requests == without.requests
+
+
+def test_workers_have_a_processor_each() -> None:
+    """Four workers take a quarter of the time that the processor takes."""
+    one, four = (simulate(replace(SLOW, workers=_)).figures for _ in (1, 4))
+
+    assert 3 < one.seconds / four.seconds < 4.2

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from asynccommit.demo.adls import client_jar
-from asynccommit.runtime.users import user_name
+from asynccommit.runtime.host import user_name
 from asynccommit.spark import doctor
 from asynccommit.spark.jars import spark_jars
 from asynccommit.testing.emulators.adls.emulator import running_emulator

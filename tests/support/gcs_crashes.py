@@ -16,10 +16,9 @@ from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.crashes import LINGERS, Crashed, InFlight, Process, When
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
-from asynccommit.testing.models.gcs.tree import item_of, tree_of
-from asynccommit.testing.models.invariants import Item
+from asynccommit.testing.models.gcs.refusals import GCS
+from asynccommit.testing.models.invariants import Item, bucket_item, bucket_tree
 from tests.support.crashes import Ids, Watch, clock
 from tests.support.strikes import CountedWeather
 
@@ -82,7 +81,7 @@ class GcsWorld:
 
     def tree(self) -> dict[str, Item]:
         """See ``World.tree``; what something is below of is a directory."""
-        found = tree_of(self.service, BUCKET)
+        found = bucket_tree(self.service, BUCKET)
         objects = self.service.held(BUCKET).objects
         for path, item in found.items():
             if item.data is not None:
@@ -118,7 +117,7 @@ class _Lazy(dict[str, Item]):
 
     def get(self, path: str, default: Any = None) -> Any:
         """Return what is at ``path``."""
-        found = item_of(self._service, BUCKET, path)
+        found = bucket_item(self._service, BUCKET, path)
         return default if found is None else found
 
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from asynccommit.demo.gcs import client_jar
 from asynccommit.errors import UnsupportedError
-from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
-from asynccommit.testing.emulators.gcs.hadoop import client_conf
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread, client_conf
 from asynccommit.testing.models.fault_rules import Fault
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsObject
+from asynccommit.testing.models.gcs.refusals import GCS
 from tests.support.abfs import AbfsJob
 from tests.support.hadoop import Hadoop, jars, java_command
 

@@ -7,12 +7,11 @@ import random
 
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Process
+from asynccommit.testing.models.crashes import MortalS3Store, Process
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item
-from asynccommit.testing.models.s3.crashes import MortalS3Store
-from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.model import S3Bucket
+from asynccommit.testing.models.s3.refusals import S3
 from tests.support.crashes import Ids, clock
 from tests.support.strikes import CountedWeather
 

@@ -19,8 +19,7 @@ from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.fault_profiles import LATE as LATE
 from asynccommit.testing.models.fault_profiles import STORM as STORM
 from asynccommit.testing.models.gcs.model import GcsService
-from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
-from asynccommit.testing.models.invariants import Item, is_temporary, words_of
+from asynccommit.testing.models.invariants import Item, bucket_tree, is_temporary, words_of
 
 Write = Callable[[str, Mapping[str, bytes]], Awaitable[object]]
 """Writes files below a directory."""

@@ -27,11 +27,9 @@ from asynccommit.stores.parts import Part
 from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Crash, Process, Suspension
+from asynccommit.testing.models.crashes import Crash, MortalS3Store, Process, Suspension
 from asynccommit.testing.models.fault_rules import FaultInjector
-from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.crashes import MortalS3Store
-from asynccommit.testing.models.s3.entries import TOKEN
+from asynccommit.testing.models.s3.client import TOKEN, SimS3Store
 from asynccommit.testing.models.s3.model import S3Bucket, S3Object, UploadRules
 from tests.support.crashes import EPOCH, clock
 from tests.support.strikes import CountedProcess

@@ -151,7 +151,7 @@ def built_and_served(containerfile: str, layers: str) -> Any:
     """Build, and return the version, and what a client stored in the emulator that was served."""
     from azure.storage.blob import BlobServiceClient
 
-    from asynccommit.testing.emulators.adls.development import (
+    from asynccommit.testing.emulators.adls.auth import (
         DEVELOPMENT_ACCOUNT,
         DEVELOPMENT_KEY,
         connection_string,

@@ -17,8 +17,8 @@ import pytest
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
 from asynccommit.testing.models.fault_rules import Fault
 from asynccommit.testing.models.gcs.bucket import WEEK, BucketOptions
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import GcsLimits
+from asynccommit.testing.models.gcs.refusals import GCS
 
 BUCKETS = {
     "data": BucketOptions(soft_delete=WEEK),

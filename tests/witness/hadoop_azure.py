@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from asynccommit.demo.hadoop_jars import Dependency, cached_jars
 from asynccommit.errors import UnsupportedError
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from tests.witness.expectations import FAILED, Opened, Outcome, read_report
 

@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from tests.witness.expectations import FAILED, FOLDER, Opened, Outcome, read_report

@@ -23,7 +23,7 @@ from asynccommit import open_job
 from asynccommit.errors import UnsupportedError
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.http.base import HttpSettings, Response
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.s3.abilities import Abilities, find_abilities
 from asynccommit.stores.s3.store import S3Store
 from asynccommit.stores.tree import tree_pages

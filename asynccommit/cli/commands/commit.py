@@ -25,7 +25,7 @@ from asynccommit.commit.hints import job_command
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import OptionError, PreflightError
-from asynccommit.inspect.found import FoundJob
+from asynccommit.inspect.discovery import FoundJob
 from asynccommit.inspect.text import job_report
 from asynccommit.options.job import Mode, OnUnfinished, Options
 from asynccommit.results import JobReport

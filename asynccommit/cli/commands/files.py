@@ -45,8 +45,8 @@ from asynccommit.engine.trees import move_tree
 from asynccommit.engine.verification import Expected, VerifyReport
 from asynccommit.engine.verification import verify as verify_files
 from asynccommit.errors import ExistsError, OptionError
-from asynccommit.inspect.bulk_text import bulk_report, verify_report
 from asynccommit.inspect.job_files import OpenJobs
+from asynccommit.inspect.text import bulk_report, verify_report
 from asynccommit.runtime.terminal import count_of, plain, show_bytes
 from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Wrapped

@@ -21,8 +21,8 @@ from asynccommit.cli.job_call import JobCall, read_call
 from asynccommit.cli.output import Output
 from asynccommit.commit.hints import job_command
 from asynccommit.errors import PreflightError
+from asynccommit.inspect.discovery import FoundJob
 from asynccommit.inspect.dry_run import what_is_left
-from asynccommit.inspect.found import FoundJob
 from asynccommit.inspect.text import job_report
 from asynccommit.runtime.loop_thread import submit
 

@@ -20,6 +20,7 @@ from asynccommit.cli.output import Exit, Output
 from asynccommit.cli.program import Program
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
 from asynccommit.inspect.discovery import open_place
+from asynccommit.inspect.garbage import on_clock_of
 from asynccommit.inspect.open_uploads import (
     STANDARD_PRICE,
     Choice,
@@ -28,7 +29,6 @@ from asynccommit.inspect.open_uploads import (
     find_uploads,
     list_open,
 )
-from asynccommit.inspect.store_time import on_clock_of
 from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_plan
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit

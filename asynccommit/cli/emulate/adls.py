@@ -175,7 +175,7 @@ def _facts(emulator: AdlsEmulator, settings: Settings, ca: Path | None) -> dict[
 
 
 def _is_known(emulator: AdlsEmulator) -> bool:
-    from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+    from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 
     return emulator.key == DEVELOPMENT_KEY
 

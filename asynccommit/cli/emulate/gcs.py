@@ -129,7 +129,7 @@ def _welcome(emulator: GcsEmulator, buckets: list[str], ca: Path | None) -> Grou
 
 
 def _how_to(emulator: GcsEmulator, bucket: str, ca: Path | None) -> list[str]:
-    from asynccommit.testing.emulators.gcs.hadoop import client_conf
+    from asynccommit.testing.emulators.gcs.emulator import client_conf
 
     endpoint = emulator.endpoint
     hadoop = [f"  {name}={value}" for name, value in client_conf(endpoint).items()]

@@ -66,7 +66,7 @@ def _climate(config: Path | None) -> Climate:
     loaded = common.imported(load)
 
     def read(text: bytes, name: str) -> Climate:
-        from asynccommit.testing.models.s3.dialect import S3_EXPRESS
+        from asynccommit.testing.models.s3.refusals import S3_EXPRESS
 
         found: Climate = loaded.read_weather(text, name, S3_EXPRESS)
         return found

@@ -24,8 +24,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     PreconditionError,
 )
-from asynccommit.formats.s3a_success import encode_s3a_success
-from asynccommit.formats.success import decode_success
+from asynccommit.formats.success import decode_success, encode_s3a_success
 from asynccommit.formats.upload_record import UploadRecord
 
 _TRIES = 3

@@ -16,7 +16,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.paths import ancestors
 from asynccommit.errors import DeniedError, ForeignCommitError, StoreError
 from asynccommit.results import JobStatus
-from asynccommit.runtime.users import user_name
+from asynccommit.runtime.host import user_name
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.tree import list_if_there, remove_file

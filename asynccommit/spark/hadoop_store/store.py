@@ -20,8 +20,7 @@ from asynccommit.spark.hadoop_store.calls import FileCalls, JavaCalls
 from asynccommit.spark.hadoop_store.errors import translate
 from asynccommit.stores.base import Info, Kind, Move, Page, QuotaUse, Renamed, Traits
 from asynccommit.stores.filesystem_names import is_temporary, temporary_name
-from asynccommit.stores.hdfs.errors import HdfsRequest
-from asynccommit.stores.hdfs.zones import about_zone, quota_use
+from asynccommit.stores.hdfs.errors import HdfsRequest, about_zone, quota_use
 
 _Infos = list[Info]  # in the class, the name "list" is the method
 _Groups = list[tuple[str, str, list[str]]]

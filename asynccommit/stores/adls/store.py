@@ -19,7 +19,7 @@ from asynccommit.stores.adls.wire import PAGE, entries_of, query
 from asynccommit.stores.base import Info, Page, Streaming, Traits
 from asynccommit.stores.clients import SDK
 from asynccommit.stores.http.base import Transport
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.streaming import Stream
 from asynccommit.stores.urls import Address
 

@@ -14,7 +14,7 @@ import orjson
 
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import is_temporary
-from asynccommit.stores.http.cut_short import unread_json
+from asynccommit.stores.http.errors import unread_json
 
 VERSION = "2024-11-04"  # the first that keeps x-ms-client-transaction-id
 PAGE = 5000  # entries of one page of a listing, the most that the service gives

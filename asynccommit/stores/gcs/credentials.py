@@ -20,7 +20,7 @@ from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
 from asynccommit.stores.gcs.identity import SCOPE, Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings, Transport
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.http.tokens import HttpCredential, Renewal, TokenSource, Unchanging
 
 _SDK = "asynccommit.stores.gcs.sdk_transport"  # imported only if its library is asked for

@@ -29,8 +29,8 @@ from asynccommit.stores.gcs.wire import (
     folders_listed,
 )
 from asynccommit.stores.http.base import Response, Transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.http.flat import LONGEST, FlatStore
-from asynccommit.stores.http.opening import open_transport
 from asynccommit.stores.urls import Address
 
 _OBJECTS, _FOLDERS = "o", "f"  # what the token of a page of a whole tree begins with

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import orjson
 
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.http.cut_short import unread_json
+from asynccommit.stores.http.errors import unread_json
 from asynccommit.stores.http.flat import (
     Listing,
     below_only,

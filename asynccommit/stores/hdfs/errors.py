@@ -22,6 +22,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.redact import redact, short
+from asynccommit.stores.base import QuotaUse
 
 _REMOTE = re.compile(r'(Fatal)?RPCError\("([\w.$]+)", "(.*)"\)\Z', re.DOTALL)
 _OTHER = re.compile(r'(\w+)(?:\("?(.*?)"?\))?\Z', re.DOTALL)
@@ -210,3 +211,27 @@ def clean(text: str) -> str:
     """Return the first line of a message without escapes and secrets."""
     line = _STACK.split(text, maxsplit=1)[0]
     return short(redact(line.replace('\\"', '"').strip()), _ROOM)
+
+
+_UNLIMITED = 1 << 62
+_ZONE = "encryption zone"
+
+
+def quota_use(names: int, named: int, space: int, spent: int) -> QuotaUse:
+    """Return quotas and their use; no quota is a negative or a huge number."""
+    return QuotaUse(_limit(names), named, _limit(space), spent)
+
+
+def _limit(quota: int) -> int | None:
+    return quota if 0 <= quota < _UNLIMITED else None
+
+
+def about_zone(place: str, error: StoreError) -> StoreError:
+    """Return the error for a place to which a rename was refused."""
+    if _ZONE in error.detail:
+        text = (
+            "of another encryption zone than the table: no file can be renamed there. Write it to "
+            f"a place in the zone of the table ({error.detail})"
+        )
+        return RejectedError("rename", place, text)
+    return RejectedError("rename", place, error.detail)

@@ -19,8 +19,7 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import temporary_name
 from asynccommit.stores.hdfs.client import HdfsRequests
-from asynccommit.stores.hdfs.errors import HdfsRequest, translate
-from asynccommit.stores.hdfs.zones import about_zone
+from asynccommit.stores.hdfs.errors import HdfsRequest, about_zone, translate
 
 _SENT = 6  # requests of one rename whose answers are lost
 _PAUSE = 0.05  # seconds, doubled each time, before a rename whose answer was lost is sent again

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asynccommit.errors import OptionError
-from asynccommit.runtime.users import own_name
+from asynccommit.runtime.host import own_name
 from asynccommit.stores.hdfs.hadoop import (
     PORT,
     PREFIXES,

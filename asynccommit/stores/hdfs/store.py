@@ -17,10 +17,9 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Move, Page, QuotaUse, Renamed, Traits
 from asynccommit.stores.filesystem_names import is_temporary
 from asynccommit.stores.hdfs.client import BATCH, HdfsClient, HdfsRequests
-from asynccommit.stores.hdfs.errors import HdfsRequest
+from asynccommit.stores.hdfs.errors import HdfsRequest, quota_use
 from asynccommit.stores.hdfs.objects import HdfsObjects, content, content_of, copy_of, info_of
 from asynccommit.stores.hdfs.options import read_settings
-from asynccommit.stores.hdfs.zones import quota_use
 from asynccommit.stores.urls import Address
 
 _Infos = list[Info]  # in the class, the name "list" is the method

@@ -23,7 +23,7 @@ from pyreqwest.request import StreamRequest
 from pyreqwest.response import Response as Answer
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.runtime.request_slots import RequestSlots
+from asynccommit.runtime.concurrency import RequestSlots
 from asynccommit.stores.http.base import (
     HttpSettings,
     NoAnswerError,

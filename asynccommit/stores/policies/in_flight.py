@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Any
 
-from asynccommit.runtime.request_slots import RequestSlots
+from asynccommit.runtime.concurrency import RequestSlots
 from asynccommit.stores.policies.funnel import Call, Op
 
 _OWN_FILES = 32

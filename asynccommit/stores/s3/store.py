@@ -16,8 +16,8 @@ from asynccommit.errors import (
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Multipart, Page, Traits
 from asynccommit.stores.http.base import Transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.http.flat import LONGEST, FlatStore
-from asynccommit.stores.http.opening import open_transport
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.abilities import PROBE, find_abilities, refuse_lacking

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
-from asynccommit.stores.http.cut_short import unread_xml
+from asynccommit.stores.http.errors import unread_xml
 
 _TEXT = re.compile(r"[&<>\r\n\t\"]")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

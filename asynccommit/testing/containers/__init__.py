@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import HttpWaitStrategy
 
-from asynccommit.testing.emulators.adls.development import (
+from asynccommit.testing.emulators.adls.auth import (
     DEVELOPMENT_ACCOUNT,
     DEVELOPMENT_KEY,
     connection_string,

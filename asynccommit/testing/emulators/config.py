@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import check_fields
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.models.adls.account import AdlsLimits
 from asynccommit.testing.models.fault_rules import ADLS, Climate, Dialect
 from asynccommit.testing.models.settings import SettingsFields

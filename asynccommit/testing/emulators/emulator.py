@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -22,7 +23,13 @@ from asynccommit.runtime.host import Host
 from asynccommit.testing.emulators.saved_state import StateFolder, packed
 from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
 from asynccommit.testing.emulators.tls import ServerTls, Tls, server_tls
-from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
+from asynccommit.testing.models.fault_rules import (
+    Climate,
+    Dialect,
+    FaultDecision,
+    FaultInjector,
+    take_effect,
+)
 
 _LOG = logging.getLogger(__name__)
 _CLEAN_UP = 30.0  # seconds that a clean-up in the background may take before the server stops
@@ -354,3 +361,34 @@ async def _serve(
         if ready.done():
             raise
         ready.set_exception(error)
+
+
+A = TypeVar("A")
+
+
+class Storm(Generic[A]):
+    """A request that is performed when, and if, its fault decision says so."""
+
+    def __init__(self, decision: FaultDecision, perform: Callable[[], A]) -> None:
+        self._decision = decision
+        self._perform = perform
+
+    def meet(self, end: Callable[[A | None], None]) -> None:
+        """Perform the request; pass the true response to ``end``, if there is one.
+
+        The client may have disconnected.
+        """
+        later(self._decision.before, partial(self._act, end))
+
+    def _act(self, end: Callable[[A | None], None]) -> None:
+        decision = self._decision
+        answer = take_effect(decision, self._perform, later)
+        later(decision.after, partial(end, answer))
+
+
+def later(seconds: float, act: Callable[[], object]) -> None:
+    """Call ``act`` after a delay; at once if the delay is 0."""
+    if seconds > 0:
+        asyncio.get_running_loop().call_later(seconds, act)
+    else:
+        act()

@@ -20,6 +20,8 @@ from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.in_process import Asked, Sender, caught
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.refusals import WRITES as S3_WRITES
 
 T = TypeVar("T")
 
@@ -281,3 +283,19 @@ class InFlight:
             return None
         self._over = True
         return self._apply()
+
+
+class MortalS3Store(MortalSender, SimS3Store):
+    """The simulated store, as one process reaches it. See ``MortalStore``.
+
+    Args:
+        address: see ``SimS3Store``.
+        options: see ``SimS3Store``.
+        process: process that sends the requests.
+    """
+
+    _writes = S3_WRITES
+
+    def __init__(self, address: Address, options: Mapping[str, Any], process: Process) -> None:
+        super().__init__(address, options)
+        self._process = process

@@ -74,7 +74,7 @@ class Dialect:
 
 
 ADLS = Dialect("adls", OPS, CODES, "ServerBusy", "OperationTimedOut", refusal)
-"""The default dialect. See ``asynccommit.testing.models.gcs.dialect`` for another."""
+"""The default dialect. See ``asynccommit.testing.models.gcs.refusals`` for another."""
 
 
 class Effect(Enum):

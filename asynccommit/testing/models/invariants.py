@@ -23,6 +23,7 @@ from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.success import SuccessData, decode_success
 from asynccommit.stores import filesystem_names
 from asynccommit.testing.models.adls.account import AdlsAccount
+from asynccommit.testing.models.gcs.model import GcsBucket, GcsObject, GcsService
 
 
 class Item(NamedTuple):
@@ -375,3 +376,39 @@ def _kind(item: Item) -> str:
 
 def _short(data: bytes | None) -> str:
     return repr((data or b"")[:80])
+
+
+_BUCKET_DIRECTORY = Item()
+
+
+def bucket_tree(service: GcsService, bucket: str) -> dict[str, Item]:
+    """Return the content of a bucket as a tree.
+
+    Live objects become files; placeholders and folders become directories. An item's etag is the
+    object's CRC32C in hexadecimal, which survives a move. An object whose name ends in a slash is a
+    directory, as are folders; a file of the same name hides it.
+    """
+    held = service.held(bucket)
+    found = {f"/{name[:-1]}": _BUCKET_DIRECTORY for name in held.folder_names.below("")}
+    files: dict[str, Item] = {}
+    for name in held.names.below(""):
+        if name[-1] == "/":
+            found[f"/{name[:-1]}"] = _BUCKET_DIRECTORY
+        else:
+            files[f"/{name}"] = _bucket_file(held.objects[name])
+    return dict(sorted({**found, **files}.items()))
+
+
+def bucket_item(service: GcsService, bucket: str, path: str) -> Item | None:
+    """Return the item at one path, ``None`` if there is none."""
+    held: GcsBucket = service.held(bucket)
+    name = path[1:]
+    there = held.objects.get(name)
+    if there is not None:
+        return _bucket_file(there)
+    placed = f"{name}/" in held.objects or f"{name}/" in held.folders
+    return _BUCKET_DIRECTORY if placed else None
+
+
+def _bucket_file(found: GcsObject) -> Item:
+    return Item(found.content.data, f"{found.crc32c:08x}")

@@ -13,7 +13,7 @@ from asynccommit.inspect.open_uploads import list_open
 from asynccommit.stores.multipart import Upload
 from asynccommit.testing.models.fault_rules import BEFORE, Climate, Fault, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.s3.refusals import S3
 from tests.testing.models.s3.bench import open_store
 
 

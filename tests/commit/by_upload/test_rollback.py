@@ -13,8 +13,7 @@ from asynccommit.stores.base import Traits
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, When
-from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.entries import TOKEN
+from asynccommit.testing.models.s3.client import TOKEN, SimS3Store
 from asynccommit.testing.models.s3.model import CompletedPart
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_others import seen

@@ -28,8 +28,8 @@ from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.fault_rules import Climate, FaultInjector
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
+from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.s3.uploads import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash_real.processes import environment

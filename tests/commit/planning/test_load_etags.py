@@ -16,7 +16,7 @@ from asynccommit.formats.manifest import decode_manifest, encode_manifest
 from asynccommit.options.job import Options
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.http.base import HttpSettings, Response, Transport
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from tests.support.jobs import HOST, JOB, ids

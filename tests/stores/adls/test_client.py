@@ -34,7 +34,7 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.adls import store as adls
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.clients import SDK
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.models.fault_rules import BEFORE, CUT, Fault

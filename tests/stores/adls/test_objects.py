@@ -31,7 +31,7 @@ from asynccommit.stores.adls.options import read_settings
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.adls.wire import parse_date
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator

@@ -25,7 +25,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.base import Store, Streaming
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import decode_uri, parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator

@@ -20,7 +20,7 @@ from asynccommit.errors import (
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.base import Kind, Store, Streaming
 from asynccommit.stores.clients import SDK
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator

@@ -25,7 +25,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.store import GcsStore
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, LATE, Fault

@@ -11,7 +11,7 @@ import pytest
 from asynccommit.stores.base import Store, Streaming
 from asynccommit.stores.clients import SDK
 from asynccommit.stores.gcs.store import GcsStore
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator

@@ -23,7 +23,7 @@ from asynccommit.stores.gcs.credentials import GcsTokens
 from asynccommit.stores.gcs.identity import Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings, Transport
-from asynccommit.stores.http.opening import TRANSPORTS, open_transport
+from asynccommit.stores.http.client import TRANSPORTS, open_transport
 from asynccommit.stores.http.tokens import TokenError
 from tests.support.google import (
     METADATA,

@@ -11,8 +11,7 @@ from asynccommit.errors import NotFoundError, OutcomeUnknownError, ThrottledErro
 from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
-from asynccommit.testing.models.hdfs.client import SimHdfsClient
-from asynccommit.testing.models.hdfs.dialect import HDFS
+from asynccommit.testing.models.hdfs.client import HDFS, SimHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode
 from asynccommit.testing.models.virtual_loop import run_virtual
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.stores.http import base
 from asynccommit.stores.http.base import HttpSettings, Transport, is_loopback
-from asynccommit.stores.http.opening import TRANSPORTS, open_transport
+from asynccommit.stores.http.client import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Seen, answer, says
 
 LIMIT = 1 << 20

@@ -10,7 +10,7 @@ from contextlib import aclosing
 import pytest
 
 from asynccommit.stores.http.base import HttpSettings, Transport
-from asynccommit.stores.http.opening import TRANSPORTS, open_transport
+from asynccommit.stores.http.client import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Script, Seen, answer, drip, half, says, silent, stuck
 
 LIMIT = 1 << 20

@@ -16,7 +16,7 @@ from asynccommit.stores.http.base import (
     TransportError,
     UntrustedError,
 )
-from asynccommit.stores.http.opening import TRANSPORTS, open_transport
+from asynccommit.stores.http.client import TRANSPORTS, open_transport
 from tests.support.servers import RawServer, Script, Seen, answer, drip, reset, says, silent, stuck
 
 LIMIT = 1 << 20

@@ -23,7 +23,7 @@ from asynccommit.stores.http.base import (
     Transport,
     UntrustedError,
 )
-from asynccommit.stores.http.opening import TRANSPORTS, open_transport
+from asynccommit.stores.http.client import TRANSPORTS, open_transport
 from asynccommit.stores.http.with_aiohttp import tls_context
 from tests.support.servers import Proxy, RawServer, answer, says
 
@@ -300,7 +300,7 @@ def test_a_forked_process_uses_another_library() -> None:
     code = (
         "import os, sys\n"
         "from asynccommit.stores.http.base import HttpSettings\n"
-        "from asynccommit.stores.http.opening import open_transport\n"
+        "from asynccommit.stores.http.client import open_transport\n"
         "before = repr(open_transport(HttpSettings()))\n"
         "pid = os.fork()\n"
         "if pid:\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.stores.policies.funnel import Op
 from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread

@@ -14,7 +14,7 @@ from asynccommit.errors import CommitError, RejectedError
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.http.base import HttpSettings, Response
-from asynccommit.stores.http.opening import open_transport
+from asynccommit.stores.http.client import open_transport
 from asynccommit.stores.s3.known_servers import KNOWN
 from asynccommit.stores.s3.store import S3Store
 from asynccommit.stores.urls import Address, parse_url

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.emulators.config import (
     check_account,
     read_settings,

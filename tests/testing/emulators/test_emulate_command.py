@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from asynccommit.cli.emulate import app
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
 from tests.support.schemas import check
 
 COMMAND = [sys.executable, "-c", "from asynccommit.cli.emulate import app; app()"]

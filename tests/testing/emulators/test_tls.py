@@ -18,7 +18,7 @@ from azure.storage.filedatalake.aio import DataLakeServiceClient
 
 from asynccommit import open_job
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
-from asynccommit.stores.http.opening import TRANSPORTS
+from asynccommit.stores.http.client import TRANSPORTS
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from asynccommit.testing.emulators.s3_proxy.emulator import running_s3_proxy

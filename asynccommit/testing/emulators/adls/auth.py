@@ -1,4 +1,4 @@
-"""Authenticate requests by SharedKey, SAS or bearer token."""
+"""Authenticate requests by SharedKey, SAS or bearer token; the development account by default."""
 
 from __future__ import annotations
 
@@ -13,8 +13,21 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, Query
-from asynccommit.testing.emulators.adls.development import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.models.adls.account import Refusal
+
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+DEVELOPMENT_KEY = (  # Published with the emulator of the blob service; it protects nothing.
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+
+def connection_string(url: str, account: str, key: str) -> str:
+    """Return the connection string of an account with one URL."""
+    return (
+        f"DefaultEndpointsProtocol={url.partition(':')[0]};AccountName={account};"
+        f"AccountKey={key};BlobEndpoint={url};DfsEndpoint={url};"
+    )
+
 
 _SKEW = 15 * 60
 _TENANT = "00000000-0000-0000-0000-000000000000"

@@ -49,9 +49,8 @@ from asynccommit.testing.models.adls.account import (
     Node,
     Refusal,
 )
-from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher
 from asynccommit.testing.models.adls.leases import check_held
-from asynccommit.testing.models.adls.nodes import AppendBlob
+from asynccommit.testing.models.adls.nodes import PLAIN, AppendBlob, check_cipher
 from asynccommit.testing.models.adls.refusals import refusal
 
 Table = Mapping[tuple[str, str], AdlsRoute]

@@ -18,23 +18,22 @@ from typing import Any
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.adls import onelake as onelakes
-from asynccommit.testing.emulators.adls.auth import Keyring
-from asynccommit.testing.emulators.adls.blob import Blob
-from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
-from asynccommit.testing.emulators.adls.development import (
+from asynccommit.testing.emulators.adls.auth import (
     DEVELOPMENT_ACCOUNT,
     DEVELOPMENT_KEY,
+    Keyring,
     connection_string,
 )
+from asynccommit.testing.emulators.adls.blob import Blob
+from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
 from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
 from asynccommit.testing.emulators.adls.headers import encryption
 from asynccommit.testing.emulators.adls.permissions import check_permissions
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
-from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
+from asynccommit.testing.emulators.emulator import Emulator, Running, Storm, on_thread
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
-from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls import account as store
 from asynccommit.testing.models.adls.onelake import OneLakeAccount

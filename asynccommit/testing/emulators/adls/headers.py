@@ -13,8 +13,7 @@ from urllib.parse import unquote
 
 from asynccommit.testing.emulators.adls.call import AdlsCall, decode
 from asynccommit.testing.models.adls.account import NO_CONDITIONS, Attributes, Conditions
-from asynccommit.testing.models.adls.encryption import PLAIN
-from asynccommit.testing.models.adls.nodes import Cipher
+from asynccommit.testing.models.adls.nodes import PLAIN, Cipher
 from asynccommit.testing.models.adls.refusals import refusal
 
 Headers = Mapping[str, str]

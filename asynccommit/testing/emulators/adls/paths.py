@@ -14,8 +14,8 @@ from asynccommit.testing.models.adls.account import (
     LeaseAnswer,
     Node,
 )
-from asynccommit.testing.models.adls.encryption import cipher_of
 from asynccommit.testing.models.adls.leases import LeaseRequest, acquire
+from asynccommit.testing.models.adls.nodes import cipher_of
 from asynccommit.testing.models.adls.refusals import refusal
 
 _STATUS = {"acquire": 201, "renew": 200, "change": 200, "release": 200, "break": 202}

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Filesystem, Node, Refusal
-from asynccommit.testing.models.adls.encryption import cipher_of
+from asynccommit.testing.models.adls.nodes import cipher_of
 
 _FILETIME_OF_EPOCH = 116_444_736_000_000_000  # ticks of 100 ns from 1601 to 1970
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}

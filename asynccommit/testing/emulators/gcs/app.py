@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from asynccommit.testing.emulators.gcs.batch import Inner, read_batch, write_batch
+from asynccommit.testing.emulators.gcs.batch import Inner, read_batch, refused, write_batch
 from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
 from asynccommit.testing.emulators.gcs.call import GcsCall, GcsRoute, decode, parse_query
 from asynccommit.testing.emulators.gcs.folders import FolderRoutes
@@ -19,7 +19,6 @@ from asynccommit.testing.emulators.gcs.objects import Objects
 from asynccommit.testing.emulators.gcs.projects import ProjectRoutes
 from asynccommit.testing.emulators.gcs.routes import Routes
 from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
-from asynccommit.testing.emulators.gcs.weather import refused
 from asynccommit.testing.emulators.gcs.wire import XML, GcsResponse, error_answer
 from asynccommit.testing.emulators.gcs.xml_api import RESERVED, XmlApi
 from asynccommit.testing.emulators.gcs.xml_wire import error_document

@@ -1,14 +1,18 @@
-"""Parse batch requests (``multipart/mixed``), build their responses.
+"""Parse batch requests (``multipart/mixed``), decide their faults, build their responses.
 
 Each part is a request with its own outcome; the whole is always answered with 200. Parts of the
-response are in the order of the requests.
+response are in the order of the requests. They wait concurrently, as at the service. A connection
+belongs to the whole request, so only a fault of the batch itself leaves it without a response; a
+part whose response is lost is answered with 503 ``backendError``, whether it took effect or not.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
+from asynccommit.testing.emulators.emulator import later
 from asynccommit.testing.emulators.gcs.call import GcsCall, decode
 from asynccommit.testing.emulators.gcs.multipart import (
     MultipartPart,
@@ -18,8 +22,7 @@ from asynccommit.testing.emulators.gcs.multipart import (
     split,
 )
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer, status_line
-from asynccommit.testing.emulators.storms import later
-from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
+from asynccommit.testing.models.fault_rules import CLEAR, SLOW, FaultDecision, FaultInjector
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 MOST = 100
@@ -127,3 +130,39 @@ def _response_id(content_id: str) -> str:
     """Return the id of a response: that of the request with a prefix."""
     inner = content_id.removeprefix("<")
     return f"<response-{inner}" if inner != content_id else f"response-{inner}"
+
+
+Later: TypeAlias = Callable[[float, Callable[[], object]], None]
+"""Schedules a call after a number of seconds."""
+
+
+def decide(weather: FaultInjector, call: GcsCall, later: Later) -> FaultDecision:
+    """Return the fault decision of a request; call once for each request.
+
+    The parts of a batch store theirs. ``later`` schedules parts that take effect after the batch is
+    answered.
+    """
+    op = call.route.op
+    if op != "batch":
+        return weather.decide(op, call.place)
+    whole = weather.decide(op, call.place)
+    each = []
+    for part in call.parts:
+        if part.call is not None:
+            part.decision = weather.decide(part.call.route.op, part.call.place)
+            part.later = later
+            each.append(part.decision)
+    return whole if each.count(CLEAR) == len(each) else _joined(whole, each)
+
+
+def _joined(whole: FaultDecision, each: Sequence[FaultDecision]) -> FaultDecision:
+    before = max(whole.before, *[one.before for one in each])
+    after = max(whole.after, *[one.after for one in each])
+    kind = whole.kind or (SLOW if after else "")
+    return whole._replace(before=before, after=after, kind=kind)
+
+
+def refused(decision: FaultDecision) -> GcsResponse:
+    """Return the refusal of a decision; ``backendError`` for a lost response."""
+    no = decision.refusal
+    return error_answer(no if isinstance(no, GcsRefusal) else refuse("backendError"))

@@ -10,9 +10,9 @@ from asynccommit.errors import OptionError
 from asynccommit.options.checked import check_fields
 from asynccommit.testing.emulators.config import read_climate, read_file, read_truth
 from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits
 from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, NO_QUOTAS, Quotas
+from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.settings import SettingsFields
 
 _KEYS = frozenset({"buckets", "pages", "latency", "limit", "faults"})

@@ -12,27 +12,27 @@ import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
-from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
+from asynccommit.testing.emulators.emulator import Emulator, Running, Storm, later, on_thread
 from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.batch import decide, refused
 from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.config import read_pages
 from asynccommit.testing.emulators.gcs.control import put_bucket, verbs_of
 from asynccommit.testing.emulators.gcs.retry_test import RetryTests
 from asynccommit.testing.emulators.gcs.scripted import Scripted, is_scripted
-from asynccommit.testing.emulators.gcs.tokens import AcceptedTokens
-from asynccommit.testing.emulators.gcs.weather import decide, refused
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, GcsWire, error_answer
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
-from asynccommit.testing.emulators.storms import Storm, later
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.fault_rules import CLEAR, Climate, FaultDecision, Reply
 from asynccommit.testing.models.gcs import model
-from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import GcsRefusal, refuse
+from asynccommit.testing.models.gcs.refusals import GCS
 
 _SCRIPTS = b"/retry_test"
 
@@ -220,3 +220,72 @@ def running_gcs_emulator(**arguments: Any) -> Iterator[GcsEmulatorThread]:
     make = partial(GcsEmulator, **arguments)
     with on_thread(make, GcsEmulatorThread, "gcs-emulator") as running:
         yield running
+
+
+def client_conf(endpoint: str, project: str = "emulated") -> Mapping[str, str]:
+    """Return Hadoop's options for an emulator at ``http://HOST:PORT``.
+
+    No key is needed. Folders of hierarchical buckets are not used: the connector manages them by
+    gRPC only, which no emulator supports.
+    """
+    return {
+        "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+        "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+        "fs.gs.storage.root.url": endpoint,
+        "fs.gs.auth.type": "UNAUTHENTICATED",
+        "fs.gs.project.id": project,
+        "fs.gs.block.size": "67108864",  # Hadoop's default is 64m, which the connector rejects.
+        "fs.gs.hierarchical.namespace.folders.enable": "false",
+    }
+
+
+_CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
+
+
+@dataclass(slots=True)
+class AcceptedTokens:
+    """The accepted credentials.
+
+    Attributes:
+        tokens: valid bearer tokens; ``None`` if any token is valid and none is needed.
+        expired: bearer tokens that have expired.
+    """
+
+    tokens: set[str] | None = field(default=None, repr=False)
+    expired: set[str] = field(default_factory=set, repr=False)
+
+    def check(self, call: GcsCall) -> None:
+        """Raise ``GcsRefusal`` (401) unless the caller is authenticated."""
+        header = call.headers.get("authorization")
+        if header is None:
+            if self.tokens is not None:
+                raise _anonymous(call)
+            return
+        if self.tokens is None and not self.expired:
+            return
+        scheme, _, token = header.partition(" ")
+        known = self.tokens is None or token in self.tokens
+        if scheme.lower() != "bearer" or not known or token in self.expired:
+            raise refuse(
+                "authError",
+                "Invalid Credentials",
+                location_type="header",
+                location="Authorization",
+                headers={"WWW-Authenticate": f"{_CHALLENGE}, error=invalid_token"},
+            )
+
+
+def _anonymous(call: GcsCall) -> GcsRefusal:
+    permission = call.route.method
+    message = (
+        f"Anonymous caller does not have {permission} access to the Google Cloud Storage "
+        f"resource. Permission '{permission}' denied on resource (or it may not exist)."
+    )
+    return GcsRefusal(
+        401,
+        "required",
+        message,
+        location_type="header",
+        location="Authorization",
+        headers={"WWW-Authenticate": _CHALLENGE},
+    )

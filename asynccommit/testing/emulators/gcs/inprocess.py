@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError, place
 from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.batch import decide, refused
 from asynccommit.testing.emulators.gcs.call import GcsCall
-from asynccommit.testing.emulators.gcs.weather import decide, refused
 from asynccommit.testing.emulators.gcs.wire import JSON, GcsResponse, error_answer
 from asynccommit.testing.models.fault_rules import CLEAR, FaultInjector
 from asynccommit.testing.models.gcs.model import GcsRefusal

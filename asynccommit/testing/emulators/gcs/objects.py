@@ -1,8 +1,14 @@
-"""Serve requests about objects."""
+"""Serve requests about objects; an object stored as gzip is decompressed for other clients.
+
+Source: https://cloud.google.com/storage/docs/transcoding
+"""
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +24,6 @@ from asynccommit.testing.emulators.gcs.object_json import (
     viewer,
     wrong,
 )
-from asynccommit.testing.emulators.gcs.transcoding import GUNZIPPED, decompressed
 from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, http_date, json_answer
 from asynccommit.testing.models.gcs.model import (
     ComposeSource,
@@ -357,3 +362,39 @@ def media_headers(found: GcsObject) -> dict[str, str]:
         "Content-Language": details.content_language,
     }
     return headers | {name: value for name, value in rest.items() if value}
+
+
+GUNZIPPED: Mapping[str, str] = {
+    "Transfer-Encoding": "chunked",
+    "Vary": "Accept-Encoding",
+    "X-Guploader-Response-Body-Transformations": "gunzipped",
+}
+"""Headers of a response that was decompressed."""
+
+
+def decompressed(found: GcsObject, headers: Mapping[str, str]) -> bytes | None:
+    """Return the decompressed bytes of an object.
+
+    They are ``None`` if the object is served as it is stored: if the request has
+    ``Accept-Encoding: gzip``, if the object's ``cacheControl`` has ``no-transform``, or if its
+    ``contentEncoding`` is wrong (inferred). A decompressed response has neither
+    ``Content-Encoding`` nor ``Content-Length``, and ``Range`` is ignored.
+    """
+    details = found.details
+    if details.content_encoding.lower() != "gzip" or _takes_gzip(headers):
+        return None
+    if "no-transform" in details.cache_control.lower():
+        return None
+    try:
+        return gzip.decompress(found.content.data)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
+def _takes_gzip(headers: Mapping[str, str]) -> bool:
+    """Return whether a request asks for gzip, and not by a quality of 0."""
+    for given in headers.get("accept-encoding", "").lower().split(","):
+        coding, _, quality = given.partition(";")
+        if coding.strip() == "gzip":
+            return quality.replace(" ", "").removeprefix("q=").strip("0.") != "" or not quality
+    return False

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
+from asynccommit.testing.emulators.emulator import later
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.call import GcsCall, flag
 from asynccommit.testing.emulators.gcs.objects import start_of
@@ -22,7 +23,6 @@ from asynccommit.testing.emulators.gcs.retry_test import (
 from asynccommit.testing.emulators.gcs.uploads import uploaded_by
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer, json_answer
 from asynccommit.testing.emulators.server import Connection
-from asynccommit.testing.emulators.storms import later
 from asynccommit.testing.models.gcs.model import GcsRefusal
 from asynccommit.testing.models.gcs.refusals import REASONS
 

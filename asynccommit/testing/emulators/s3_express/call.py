@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, unquote_to_bytes
 
-from asynccommit.testing.models.s3.dialect import EXPRESS_WRITES
-from asynccommit.testing.models.s3.refusals import refuse
+from asynccommit.testing.models.s3.refusals import EXPRESS_WRITES, refuse
 
 _HOSTED = re.compile(r"([a-z0-9][a-z0-9-]*--x-s3)\.", re.ASCII)
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,16})(?:;[^\r\n]*)?\r\n")

@@ -16,17 +16,16 @@ from typing import Any
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control
-from asynccommit.testing.emulators.emulator import Running, Serving, on_thread
+from asynccommit.testing.emulators.emulator import Running, Serving, Storm, on_thread
 from asynccommit.testing.emulators.s3_express.app import KEYS, ExpressApp
 from asynccommit.testing.emulators.s3_express.call import ExpressCall
 from asynccommit.testing.emulators.s3_express.wire import ExpressResponse, refused, written
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
-from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.fault_rules import CLEAR, Climate, FaultDecision, Reply
-from asynccommit.testing.models.s3.dialect import S3_EXPRESS
 from asynccommit.testing.models.s3.directory_bucket import DirectoryRules, DirectoryService
+from asynccommit.testing.models.s3.refusals import S3_EXPRESS
 
 BUCKET = "data--use1-az4--x-s3"
 """The bucket that an emulator has if none is named."""

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.s3.dialect import S3
-from asynccommit.testing.models.s3.refusals import refuse
+from asynccommit.testing.models.s3.refusals import S3, refuse
 
 IN_BODY = "InBody"
 """Suffix of the codes of errors that S3 reports under status 200, after the response has begun."""

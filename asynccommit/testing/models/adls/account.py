@@ -24,7 +24,6 @@ from asynccommit.testing.models.adls.conditions import (
     check_write,
     existing,
 )
-from asynccommit.testing.models.adls.encryption import PLAIN, check_cipher, new_cipher
 from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, AdlsLimits, Filesystems
 from asynccommit.testing.models.adls.leases import (
     ACTIONS,
@@ -36,13 +35,16 @@ from asynccommit.testing.models.adls.leases import (
 )
 from asynccommit.testing.models.adls.listing import AdlsPage
 from asynccommit.testing.models.adls.nodes import (
+    PLAIN,
     Attributes,
     Cipher,
     Filesystem,
     Node,
+    check_cipher,
     check_path,
     find,
     link,
+    new_cipher,
     unlink,
     unlink_virtual,
 )

@@ -12,9 +12,12 @@ from functools import partial
 from typing import Any
 
 from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
     NotFoundError,
     OptionError,
     OutcomeUnknownError,
+    PreconditionError,
     RejectedError,
     StoreError,
     ThrottledError,
@@ -31,10 +34,43 @@ from asynccommit.testing.models.adls.account import (
     Node,
     Refusal,
 )
-from asynccommit.testing.models.adls.errors import kind_of
 from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.adls.renames import LEGACY
 from asynccommit.testing.models.in_process import Asked, Sender
+
+_KINDS: dict[str, type[StoreError]] = {
+    "DestinationPathIsBeingDeleted": UnavailableError,
+    "DirectoryNotEmpty": ExistsError,
+    "FilesystemBeingDeleted": UnavailableError,
+    "FilesystemNotFound": RejectedError,
+    "InvalidDestinationPath": NotFoundError,
+    "InvalidSourceOrDestinationResourceType": PreconditionError,
+    "PathAlreadyExists": ExistsError,
+    "PathConflict": PreconditionError,
+    "ResourceTypeMismatch": PreconditionError,
+    "SourcePathIsBeingDeleted": NotFoundError,
+}
+_BY_STATUS: dict[int, type[StoreError]] = {
+    401: DeniedError,
+    403: DeniedError,
+    404: NotFoundError,
+    412: PreconditionError,
+}
+# Of a write, about its temporary file: it is written anew.
+_GONE_ASIDE = frozenset({"SourcePathNotFound", "SourceConditionNotMet"})
+
+
+def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
+    """Return the store error that a refusal means."""
+    kind = _KINDS.get(answer.code) or _BY_STATUS.get(answer.status, RejectedError)
+    if asked.method == "mkdir" and kind is ExistsError:
+        return PreconditionError
+    if asked.aside and answer.status in (404, 409, 412):
+        return UnavailableError
+    if answer.code in _GONE_ASIDE and asked.method != "rename":
+        return UnavailableError
+    return kind
+
 
 _WORKERS = 64
 _FENCES = 5  # maximum number of checks of a file's outcome

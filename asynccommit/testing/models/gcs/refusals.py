@@ -1,4 +1,4 @@
-"""The errors of Google Cloud Storage: reason, status, message.
+"""The errors of Google Cloud Storage, and the dialect of fault rules that name them.
 
 Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes, and messages as clients of
 the service quote them.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.fault_rules import Dialect
 
 _TABLE = """
 304 notModified Not Modified
@@ -108,3 +109,26 @@ def refuse(
         location=location,
         headers=headers,
     )
+
+
+OPS = (
+    *("insert", "get", "read", "list", "patch", "delete", "rewrite", "move", "compose"),
+    *("folder", "rename_folder", "operation", "layout", "bucket", "batch", "upload"),
+)
+"""The names of operations in rules, besides ``*``."""
+
+
+def _refuse(
+    code: str, message: str | None = None, headers: Mapping[str, str] | None = None
+) -> GcsRefusal:
+    return refuse(code, message, headers=headers)
+
+
+GCS = Dialect(
+    name="gcs",
+    ops=OPS,
+    codes=REASONS,
+    busy="rateLimitExceeded",
+    timed_out="backendError",
+    refuse=_refuse,
+)

@@ -1,11 +1,13 @@
-"""A client of the modelled NameNode, whose requests meet faults.
+"""A client of the modelled NameNode, whose requests meet faults, and the dialect of their rules.
 
-The store over it is the one that users have.
+The store over it is the one that users have. The codes of rules are the Java classes of a
+NameNode's exceptions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from asynccommit.errors import RejectedError, StoreError
@@ -13,9 +15,43 @@ from asynccommit.stores.base import Move, Renamed
 from asynccommit.stores.hdfs.errors import HdfsRequest, translate, translate_java
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.crashes import WRITES, MortalSender, Process
-from asynccommit.testing.models.hdfs.dialect import CODES
+from asynccommit.testing.models.fault_rules import Dialect
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsWriteOptions
 from asynccommit.testing.models.in_process import Asked, LostError, Sender
+
+OPS = ("create", "mkdir", "rename", "delete", "head", "read", "list")
+"""The names of operations in rules, besides ``*``."""
+
+CODES: Mapping[str, tuple[int, str]] = MappingProxyType(
+    {
+        "AccessControlException": (403, "Permission denied: user=simulated, access=WRITE"),
+        "DSQuotaExceededException": (403, "The DiskSpace quota is exceeded"),
+        "NSQuotaExceededException": (403, "The NameSpace quota is exceeded"),
+        "SafeModeException": (503, "Name node is in safe mode."),
+        "ServerTooBusyException": (503, "Server is too busy to receive call"),
+        "SnapshotException": (403, "The directory cannot be deleted since it is snapshottable"),
+        "StandbyException": (500, "Operation category is not supported in state standby"),
+    }
+)
+"""The exceptions that rules may use, with a status for HTTP and a message."""
+
+
+def _refuse(
+    code: str, message: str | None = None, headers: Mapping[str, str] | None = None
+) -> Refusal:
+    status, words = CODES.get(code, (500, code))
+    return Refusal(status, code, words if message is None else message, headers)
+
+
+HDFS = Dialect(
+    name="hdfs",
+    ops=OPS,
+    codes=CODES,
+    busy="ServerTooBusyException",
+    timed_out="StandbyException",
+    refuse=_refuse,
+)
+
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from asynccommit.errors import (
+    DeniedError,
     ExistsError,
     NotFoundError,
     OptionError,
@@ -18,6 +19,7 @@ from asynccommit.errors import (
     PreconditionError,
     RejectedError,
     StoreError,
+    UnavailableError,
     UnsupportedError,
 )
 from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
@@ -27,15 +29,6 @@ from asynccommit.stores.s3.abilities import PROBE, find_abilities, refuse_lackin
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.in_process import Asked, Sender
-from asynccommit.testing.models.s3.entries import (
-    TOKEN,
-    directory_of,
-    entry_of,
-    file_of,
-    key_of,
-    prefix_of,
-)
-from asynccommit.testing.models.s3.errors import kind_of
 from asynccommit.testing.models.s3.listing import S3Page
 from asynccommit.testing.models.s3.model import (
     ABSENT,
@@ -48,6 +41,35 @@ from asynccommit.testing.models.s3.model import (
 )
 from asynccommit.testing.models.s3.objects import check_key, is_made_of
 from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
+
+_KINDS: dict[str, type[StoreError]] = {
+    "ConditionalRequestConflict": UnavailableError,
+    "EntityTooSmall": PreconditionError,
+    "InvalidPart": PreconditionError,
+    "InvalidPartOrder": PreconditionError,
+    "NoSuchBucket": RejectedError,
+    "OperationAborted": UnavailableError,
+    "RequestTimeout": UnavailableError,
+}
+# Errors of a completion. One means that it must be uploaded again, which only its writer can do;
+# the other, that no object has the etag.
+_BARRED = frozenset({"ConditionalRequestConflict", "NoSuchKey"})
+_BY_STATUS: dict[int, type[StoreError]] = {
+    401: DeniedError,
+    403: DeniedError,
+    404: NotFoundError,
+    412: PreconditionError,
+}
+
+
+def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
+    """Return the store error that a refusal means."""
+    if answer.status == 412 and asked.new:
+        return ExistsError
+    if asked.method == "complete_upload" and answer.code in _BARRED:
+        return PreconditionError
+    return _KINDS.get(answer.code) or _BY_STATUS.get(answer.status, RejectedError)
+
 
 T = TypeVar("T")
 _WORKERS = 64
@@ -496,3 +518,46 @@ def _shown(found: S3Object) -> Info:
 
 def _part(sent: Sent) -> Part:
     return Part(sent.etag, sent.algorithm, sent.checksum)
+
+
+TOKEN = "asynccommit-token"
+"""The user metadata that marks a write."""
+
+
+def prefix_of(path: str) -> str:
+    """Return the common prefix of all keys below a directory."""
+    return "" if path == "/" else f"{path[1:]}/"
+
+
+def key_of(info: Info) -> str:
+    """Return the key of a listing entry.
+
+    For a directory, that of its marker object.
+    """
+    return prefix_of(info.path) if info.is_dir else info.path[1:]
+
+
+def file_of(found: S3Object) -> Info:
+    """Return the entry of an object, with its key as path."""
+    return Info(f"/{found.key}", Kind.FILE, found.size, found.etag, found.modified)
+
+
+def directory_of(key: str, etag: str | None = None) -> Info:
+    """Return the entry of a key that ends in a slash.
+
+    It is of kind ``OTHER``, under the whole key, if no path can name it.
+    """
+    path = f"/{key[:-1]}"
+    if all(word not in ("", ".", "..") for word in path.split("/")[1:]):
+        return Info(path, Kind.DIRECTORY, etag=etag)
+    return Info(f"/{key}", Kind.OTHER, etag=etag)
+
+
+def entry_of(found: S3Object, *, tree: bool) -> Info:
+    """Return the entry of an object in a listing.
+
+    A directory's entry has an etag only in a tree listing, by which it is deleted.
+    """
+    if not found.key.endswith("/"):
+        return file_of(found)
+    return directory_of(found.key, found.etag if tree else None)

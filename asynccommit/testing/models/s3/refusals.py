@@ -1,4 +1,4 @@
-"""The errors of S3: code, status and message.
+"""The errors of S3, and the dialect of fault rules that name them.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """
@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.fault_rules import Dialect
 
 _TABLE = """
 403 AccessDenied Access Denied
@@ -68,3 +69,39 @@ def refuse(
     """
     status, words = CODES.get(code, (500, code))
     return Refusal(status, code, words if message is None else message, headers)
+
+
+WRITES = frozenset(
+    {
+        *("put", "copy", "copy_part", "delete", "delete_many"),
+        *("create_upload", "put_part", "complete_upload", "abort_upload"),
+    }
+)
+"""The operations that change the content of a bucket."""
+
+OPS = (
+    *("list_buckets", "bucket", "head", "get", "list", "list_versions"),
+    *("list_uploads", "list_parts", *sorted(WRITES), "other"),
+)
+"""The names of operations in rules, besides ``*``. The model implements those on objects."""
+
+S3 = Dialect(
+    name="s3",
+    ops=OPS,
+    codes=CODES,
+    busy="SlowDown",
+    timed_out="InternalError",
+    refuse=refuse,
+)
+
+EXPRESS_WRITES = WRITES | {"rename"}
+"""The same for a directory bucket."""
+
+S3_EXPRESS = Dialect(
+    name="s3-express",
+    ops=(*OPS, "rename", "session"),
+    codes=CODES,
+    busy="SlowDown",
+    timed_out="InternalError",
+    refuse=refuse,
+)

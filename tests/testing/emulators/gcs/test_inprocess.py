@@ -26,8 +26,8 @@ from asynccommit.testing.models.fault_rules import (
     Fault,
     FaultInjector,
 )
-from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import GcsService
+from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.in_process import LostError
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
-from asynccommit.testing.emulators.gcs.transcoding import decompressed
+from asynccommit.testing.emulators.gcs.objects import decompressed
 from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, GcsObject
 
 PLAIN = b"AA,JFK\n" * 1000

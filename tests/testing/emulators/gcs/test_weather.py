@@ -21,9 +21,9 @@ from asynccommit.testing.models.fault_rules import (
     Climate,
     Fault,
 )
-from asynccommit.testing.models.gcs.dialect import OPS
 from asynccommit.testing.models.gcs.model import BucketOptions
 from asynccommit.testing.models.gcs.quotas import Quotas
+from asynccommit.testing.models.gcs.refusals import OPS
 from asynccommit.testing.models.latency import Latency, RequestLimit
 from tests.testing.emulators.gcs.client import Answer, GcsClient, segment
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.testing.models.gcs.model import ComposeSource, GcsRefusal, Preconditions
-from asynccommit.testing.models.gcs.tree import tree_of
+from asynccommit.testing.models.invariants import bucket_tree
 from tests.testing.models.gcs.model import BUCKET, Bench
 
 NAME = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map("/".join)
@@ -209,14 +209,14 @@ def test_any_sequence_ends_as_the_oracle_says(hns: bool, operations: list[Operat
     bench, oracle = Bench(hns=hns), Oracle(hns)
     for operation in operations:
         before = bench.copy()
-        kept = tree_of(before, BUCKET)
+        kept = bucket_tree(before, BUCKET)
 
         assert perform(bench, operation) == foretell(oracle, operation), operation
 
         assert {name: bench.data(name) for name in bench.names()} == oracle.objects, operation
         if hns:
             assert bench.folder_names() == sorted(f"{name}/" for name in oracle.folders)
-        assert tree_of(before, BUCKET) == kept, operation
+        assert bucket_tree(before, BUCKET) == kept, operation
 
 
 @given(st.lists(OPERATION, max_size=30))
@@ -238,10 +238,10 @@ def test_a_move_keeps_what_it_moves(operations: list[Operation], source: str, de
     bench = Bench(hns=True)
     for operation in operations:
         perform(bench, operation)
-    before = tree_of(bench, BUCKET)
+    before = bucket_tree(bench, BUCKET)
     move = Operation("move", source, dest, absent=True, current=True, data=b"")
     refused = perform(bench, move)
-    after = tree_of(bench, BUCKET)
+    after = bucket_tree(bench, BUCKET)
 
     if refused:
         assert after == before

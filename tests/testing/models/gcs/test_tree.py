@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from asynccommit.testing.models.gcs.model import GcsLimits
-from asynccommit.testing.models.gcs.tree import item_of, tree_of
-from asynccommit.testing.models.invariants import Item
+from asynccommit.testing.models.invariants import Item, bucket_item, bucket_tree
 from tests.testing.models.gcs.model import BUCKET, Bench
 
 
@@ -16,8 +15,8 @@ def test_files_placeholders_and_folders() -> None:
     bench.insert_folder(BUCKET, "a")
 
     file = Item(b"123456789", "e3069283")
-    assert tree_of(bench, BUCKET) == {"/a": Item(), "/b": Item(), "/b/c": file, "/d": Item()}
-    assert list(tree_of(bench, BUCKET)) == ["/a", "/b", "/b/c", "/d"]
+    assert bucket_tree(bench, BUCKET) == {"/a": Item(), "/b": Item(), "/b/c": file, "/d": Item()}
+    assert list(bucket_tree(bench, BUCKET)) == ["/a", "/b", "/b/c", "/d"]
 
 
 def test_flat_buckets_have_no_directories_but_placeholders() -> None:
@@ -25,7 +24,7 @@ def test_flat_buckets_have_no_directories_but_placeholders() -> None:
     bench = Bench()
     bench.put("b/c", "d/", "e", "e/")
 
-    assert tree_of(bench, BUCKET) == {
+    assert bucket_tree(bench, BUCKET) == {
         "/b/c": Item(b"", "00000000"),
         "/d": Item(),
         "/e": Item(b"", "00000000"),
@@ -36,11 +35,11 @@ def test_an_etag_survives_a_move() -> None:
     """Of one object and of a whole tree, though generations change."""
     bench = Bench(hns=True)
     bench.put("a/x", data=b"x")
-    before = tree_of(bench, BUCKET)["/a/x"]
+    before = bucket_tree(bench, BUCKET)["/a/x"]
     bench.move(BUCKET, "a/x", "b/x")
     bench.rename_folder(BUCKET, "b", "c")
 
-    assert tree_of(bench, BUCKET)["/c/x"] == before
+    assert bucket_tree(bench, BUCKET)["/c/x"] == before
 
 
 def test_one_path_is_looked_up() -> None:
@@ -49,8 +48,8 @@ def test_one_path_is_looked_up() -> None:
     bench.put("a/x", "b/", "c")
     bench.rename_folder(BUCKET, "a", "d")
     bench.clock.now += 1
-    tree = tree_of(bench, BUCKET)
+    tree = bucket_tree(bench, BUCKET)
 
     assert set(tree) == {"/b", "/c", "/d", "/d/x"}
     for path in (*tree, "/a", "/a/x", "/"):
-        assert item_of(bench, BUCKET, path) == tree.get(path)
+        assert bucket_item(bench, BUCKET, path) == tree.get(path)

@@ -19,8 +19,8 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.model import UploadRules
+from asynccommit.testing.models.s3.refusals import S3
 from tests.support.contract import FLAT_RULES, Rule, name_of
 from tests.support.contract_multipart import (
     MULTIPART_RULES,

@@ -24,14 +24,12 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
+from asynccommit.testing.models.crashes import Crash, Crashed, MortalS3Store, Process, When
 from asynccommit.testing.models.fault_rules import KINDS, Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.crashes import MortalS3Store
-from asynccommit.testing.models.s3.dialect import OPS, S3, WRITES
 from asynccommit.testing.models.s3.model import S3Bucket, S3Service, UploadRules
-from asynccommit.testing.models.s3.refusals import CODES
+from asynccommit.testing.models.s3.refusals import CODES, OPS, S3, WRITES
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.testing.models.s3.bench import Clock, Ids, new_bucket, open_store
 

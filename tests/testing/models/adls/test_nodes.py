@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.testing.models.adls.account import Attributes
-from asynccommit.testing.models.adls.encryption import PLAIN, cipher_of
-from asynccommit.testing.models.adls.nodes import Cipher
+from asynccommit.testing.models.adls.nodes import PLAIN, Cipher, cipher_of
 from tests.testing.models.adls.model import FS, Bench, refused
 
 KEY = Cipher("digest", context="ctx")
