@@ -41,7 +41,7 @@ from asynccommit.stores.tree import is_there, remove_tree
 class FileV1Committer(ManifestCommitter):
     """A committer of one application attempt of a job.
 
-    Create it like ``TaskSide``.
+    Create it like ``ManifestCommitter``.
 
     A file of the job takes the place of one of the same name, as with Hadoop; it comes back if
     the job is rolled back.
@@ -51,11 +51,12 @@ class FileV1Committer(ManifestCommitter):
         is_recovery_supported: tasks that an earlier application attempt has committed can be kept.
 
     Raises:
-        UnsupportedError: the store renames no directories, or what ``TaskSide`` needs is missing.
+        UnsupportedError: the store renames no directories, or what ``ManifestCommitter`` needs is
+            missing.
     """
 
     layout_type: ClassVar[type[Layout]] = FileLayout
-    publisher: ClassVar[RenamePublisher] = RenamePublisher(load_tasks, overwrites=True)
+    publisher: RenamePublisher = RenamePublisher(load_tasks, overwrites=True)
     is_commit_job_repeatable: ClassVar[bool] = True
     is_recovery_supported: ClassVar[bool] = True
 

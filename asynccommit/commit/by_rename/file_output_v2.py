@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Self
 
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.by_rename.publisher import RenamePublisher
@@ -72,7 +72,7 @@ class FileV2Committer(FileV1Committer):
     old and new could be exchanged.
     """
 
-    publisher: ClassVar[RenamePublisher] = RenamePublisher(_load, overwrites=True)
+    publisher: RenamePublisher = RenamePublisher(_load, overwrites=True)
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:

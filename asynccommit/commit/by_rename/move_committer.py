@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.publisher import RenamePublisher
-from asynccommit.commit.by_rename.task_side import TaskSide
 from asynccommit.commit.context import CommitContext, OnEnd, Phase
 from asynccommit.commit.driver.claims import setup_id
 from asynccommit.commit.job.setup import Unfinished
@@ -78,7 +77,7 @@ class MovePublisher(RenamePublisher):
         return run, state
 
 
-class MoveCommitter(TaskSide):
+class MoveCommitter(ManifestCommitter):
     """A committer of one move.
 
     Args:
@@ -103,7 +102,7 @@ class MoveCommitter(TaskSide):
         on_end: OnEnd,
     ) -> None:
         super().__init__(store, layout, options, host)
-        self._publisher = MovePublisher(moves.load)
+        self.publisher = MovePublisher(moves.load)
         self._on_begin = on_begin
         self._on_end = on_end
         self._context: CommitContext | None = None
@@ -117,15 +116,6 @@ class MoveCommitter(TaskSide):
     def has_begun(self) -> bool:
         """Return whether something may have been moved."""
         return self._context is not None and self._context.phase is not Phase.PLANNING
-
-    @property
-    def publisher(self) -> MovePublisher:
-        """See ``JobCommitter.publisher``."""
-        return self._publisher
-
-    @property
-    def _kind_of_others(self) -> type[ManifestCommitter]:
-        return ManifestCommitter
 
     def _run(self, on_progress: OnProgress | None = None) -> CommitContext:
         self._context = run = replace(super()._run(on_progress), on_end=self._on_end)

@@ -39,7 +39,7 @@ from asynccommit.stores.tree import is_there, remove_tree
 class MagicCommitter(UploadCommitter):
     """A committer for one job attempt with magic paths.
 
-    Create it like ``TaskSide``.
+    Create it like ``JobCommitter``.
 
     Raises ``UnsupportedError`` if the options forbid magic, ``OptionError`` for a part size that
     the store does not accept.

@@ -43,7 +43,7 @@ from asynccommit.stores.urls import Address, parse_url
 class DirectoryCommitter(UploadCommitter):
     """A committer for one job attempt with local task output.
 
-    Create it like ``TaskSide``.
+    Create it like ``JobCommitter``.
 
     A conflict is one with the table as a whole.
     """
@@ -178,7 +178,7 @@ class DirectoryCommitter(UploadCommitter):
 class PartitionedCommitter(DirectoryCommitter):
     """A committer for one job attempt that replaces partitions.
 
-    Tasks write to local disk. Create it like ``TaskSide``.
+    Tasks write to local disk. Create it like ``JobCommitter``.
 
     Conflicts are checked separately for each directory that receives files.
     """
