@@ -22,8 +22,9 @@ from asynccommit.demo.flights import Ground, Say
 from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version, spark_conf
 from asynccommit.demo.outcome import Findings, StoreBehaviour
 from asynccommit.demo.scenario import Scenario, report_of
-from asynccommit.inspect.text import check_list, facts_table, job_report
+from asynccommit.inspect.text import check_list, job_report
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import facts_table
 from asynccommit.runtime.terminal import show_seconds
 
 if TYPE_CHECKING:

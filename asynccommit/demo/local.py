@@ -33,8 +33,9 @@ from asynccommit.demo.outcome import (
 )
 from asynccommit.demo.scenario import Scenario
 from asynccommit.errors import NotFoundError
-from asynccommit.inspect.text import check_list, facts_table, stage_times
+from asynccommit.inspect.text import check_list, stage_times
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import facts_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.text import check_list, facts_table, job_report
+from asynccommit.inspect.text import check_list, job_report
 from asynccommit.results import JobReport
+from asynccommit.runtime.cells import facts_table
 from asynccommit.runtime.terminal import show_seconds
 
 NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."

@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from asynccommit.hive.deduplication import Dedup
-from asynccommit.inspect.text import ROWS
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import ROWS, safe
 from asynccommit.runtime.terminal import count_of, show_bytes
 from asynccommit.stores.base import Info
 from asynccommit.stores.urls import Address

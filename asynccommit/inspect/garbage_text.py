@@ -12,7 +12,7 @@ from rich.text import Text
 from asynccommit.inspect.collect import Collected
 from asynccommit.inspect.garbage import Garbage, Spared, Sweep
 from asynccommit.inspect.open_uploads import DAY
-from asynccommit.runtime.cells import copied, safe
+from asynccommit.runtime.cells import columns, copied, safe
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 
@@ -49,10 +49,7 @@ def _sum(garbage: Sequence[Garbage]) -> str:
 
 
 def _table(garbage: Sequence[Garbage]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for name in ("age", "kind", "files", "size", "path"):
-        number = name in ("files", "size")
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    table = columns("age", "kind", "files", "size", "path", numbers=("files", "size"))
     for one in garbage:
         cells = (_age(one.age), str(one.kind), f"{one.files:,}", show_bytes(one.bytes), one.path)
         table.add_row(*map(safe, cells))

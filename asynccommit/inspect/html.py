@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.text import job_headline, request_trouble
+from asynccommit.inspect.text import job_facts, job_headline
 from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
@@ -28,19 +28,10 @@ _NAMED = 100
 
 def job_report(report: JobReport) -> str:
     """Return the report of a commit: head, stage bar, counts, warnings, names."""
-    facts: dict[str, object] = {"destination": report.dest}
-    for name, number in (
-        ("directories made", report.directories),
-        ("replaced", report.replaced),
-        ("files replaced", report.replaced_files),
-    ):
-        if number:
-            facts[name] = f"{number:,}"
-    if trouble := request_trouble(report):
-        facts["requests"] = trouble
-    facts |= {
-        name: url for name, url in (("marker", report.success), ("report", report.report)) if url
-    }
+    facts = job_facts(report)
+    facts.pop("stages", None)  # the bar shows them
+    if report.replaced_files:
+        facts["files replaced"] = f"{report.replaced_files:,}"
     return _block(
         _head(job_headline(report)),
         _stage_bar(report.stages, report.seconds),
@@ -61,9 +52,9 @@ def job_status(status: JobStatus) -> str:
     facts |= {
         name: text
         for name, text in (
-            ("commit began", _time(status.started_ms)),
+            ("commit began", utc(status.started_ms)),
             ("owner", status.owner),
-            ("last heartbeat", _time(status.seen_ms)),
+            ("last heartbeat", utc(status.seen_ms)),
             ("reason", status.why),
             ("belongs to", status.belongs_to),
         )
@@ -101,12 +92,13 @@ def _block(*parts: str) -> str:
     return f'<div class="asynccommit" style="{style}">{"".join(parts)}</div>'
 
 
-def _safe(text: object) -> str:
+def safe(text: object) -> str:
+    """Return foreign text without markup or control characters."""
     return escape(plain(str(text)))
 
 
 def _head(text: str) -> str:
-    return f'<div style="font-weight:600">{_safe(text)}</div>'
+    return f'<div style="font-weight:600">{safe(text)}</div>'
 
 
 def _stage_bar(stages: Mapping[str, float], seconds: float) -> str:
@@ -134,7 +126,7 @@ def _stage_bar(stages: Mapping[str, float], seconds: float) -> str:
 def _legend(stages: Sequence[tuple[str, float, str]]) -> Iterator[str]:
     for name, took, colour in stages:
         chip = f'<span style="{_CHIP};background:{colour}"></span>'
-        text = f"{_safe(name)} {show_seconds(took)}"
+        text = f"{safe(name)} {show_seconds(took)}"
         yield f'<span style="white-space:nowrap">{chip}{text}</span> '
 
 
@@ -152,7 +144,7 @@ def _bar(segments: Sequence[tuple[float, str]], told: str) -> str:
         f'<div style="width:{100 * share:.2f}%;background:{colour}"></div>'
         for share, colour in segments
     )
-    label = _safe(told)
+    label = safe(told)
     return f'<div role="img" aria-label="{label}" title="{label}" style="{style}">{inner}</div>'
 
 
@@ -161,8 +153,8 @@ def _facts(facts: Mapping[str, object]) -> str:
         return ""
     cell = "text-align:left;vertical-align:top;padding:0 1em 0 0;background:none;border:none"
     rows = "".join(
-        f'<tr style="background:none"><th style="{cell};font-weight:400;opacity:.7">{_safe(name)}'
-        f'</th><td style="{cell};overflow-wrap:anywhere">{_safe(value)}</td></tr>'
+        f'<tr style="background:none"><th style="{cell};font-weight:400;opacity:.7">{safe(name)}'
+        f'</th><td style="{cell};overflow-wrap:anywhere">{safe(value)}</td></tr>'
         for name, value in facts.items()
     )
     style = "border-collapse:collapse;margin:.3em 0;font-size:inherit"
@@ -171,23 +163,24 @@ def _facts(facts: Mapping[str, object]) -> str:
 
 def _warnings(texts: Sequence[str]) -> str:
     style = "border-left:3px solid #cc3311;padding-left:.6em;margin:.3em 0;overflow-wrap:anywhere"
-    return "".join(f'<div style="{style}">{_safe(text)}</div>' for text in texts)
+    return "".join(f'<div style="{style}">{safe(text)}</div>' for text in texts)
 
 
 def _folded(noun: str, names: Sequence[str], count: int, plural: str = "") -> str:
     """Return a list that is closed at first, with at most a hundred names."""
     if not names:
         return ""
-    items = "".join(f"<li>{_safe(name)}</li>" for name in names[:_NAMED])
+    items = "".join(f"<li>{safe(name)}</li>" for name in names[:_NAMED])
     more = count - len(names[:_NAMED])
     if more > 0:
         items += f"<li>and {more:,} more</li>"
     style = "margin:.2em 0;padding-left:1.5em;overflow-wrap:anywhere"
-    summary = f'<summary style="cursor:pointer">{_safe(count_of(count, noun, plural))}</summary>'
+    summary = f'<summary style="cursor:pointer">{safe(count_of(count, noun, plural))}</summary>'
     return f'<details>{summary}<ul style="{style}">{items}</ul></details>'
 
 
-def _time(milliseconds: int) -> str:
+def utc(milliseconds: int) -> str:
+    """Return a time since the epoch as people read it; 0 is unknown and empty."""
     if not milliseconds:
         return ""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

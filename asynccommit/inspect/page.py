@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.formats.course import Course
+from asynccommit.inspect.html import safe, utc
 from asynccommit.inspect.plots import (
     PERCENTILES,
     latency_plot,
@@ -26,7 +25,7 @@ from asynccommit.inspect.saved import JobRecord, record_of_report
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import JobReport, StageTime, Timeline
-from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_short
+from asynccommit.runtime.terminal import count_of, show_bytes, show_short
 from asynccommit.version import __version__
 
 _NAMED = 100
@@ -84,7 +83,7 @@ def _document(record: JobRecord, body: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(record.dest)}: job {_safe(record.job_id)}</title>\n"
+        f"<title>{safe(record.dest)}: job {safe(record.job_id)}</title>\n"
         f"<style>{_style()}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
 
@@ -95,13 +94,13 @@ def _style() -> str:
 
 def _head(record: JobRecord) -> str:
     bad = "" if record.outcome.startswith("committed") else " bad"
-    told = [f"job {record.job_id}", _time(record.at_ms), record.host and f"on {record.host}"]
+    told = [f"job {record.job_id}", utc(record.at_ms), record.host and f"on {record.host}"]
     if record.course is not None and record.course.epoch > 1:
         told.append(f"finished by owner {record.course.epoch} after an interruption")
-    line = " · ".join(_safe(text) for text in told if text)
+    line = " · ".join(safe(text) for text in told if text)
     return (
-        f'<h1>{_safe(record.dest)} <span class="outcome{bad}" id="outcome">'
-        f'{_safe(record.outcome)}</span></h1>\n<div class="sub">{line}</div>\n'
+        f'<h1>{safe(record.dest)} <span class="outcome{bad}" id="outcome">'
+        f'{safe(record.outcome)}</span></h1>\n<div class="sub">{line}</div>\n'
     )
 
 
@@ -123,8 +122,7 @@ def _tiles(record: JobRecord) -> str:
         tiles["requests"] = f"{course.sent:,}"
         tiles |= {"replaced": f"{course.replaced:,}"} if course.replaced else {}
     inner = "".join(
-        f'<div class="tile"><b>{_safe(value)}</b>{_safe(name)}</div>'
-        for name, value in tiles.items()
+        f'<div class="tile"><b>{safe(value)}</b>{safe(name)}</div>' for name, value in tiles.items()
     )
     return f'<div class="tiles" id="tiles">{inner}</div>\n'
 
@@ -136,7 +134,7 @@ def _left_to_do(situation: Situation) -> str:
         )
     jobs = "".join(_job(job) for job in situation.jobs)
     rubbish = "".join(
-        f'<div class="job">half-deleted directory {_safe(path)}<pre>{_safe(command)}</pre></div>'
+        f'<div class="job">half-deleted directory {safe(path)}<pre>{safe(command)}</pre></div>'
         for path, command in situation.rubbish.items()
     )
     return _section("left", "Left to do", jobs + rubbish)
@@ -145,15 +143,15 @@ def _left_to_do(situation: Situation) -> str:
 def _job(job: JobView) -> str:
     status = job.status
     state = job.problem or "unknown" if status is None else str(status.state)
-    parts = [f"<b>job {_safe(job.name)}</b>: {_safe(state)}"]
+    parts = [f"<b>job {safe(job.name)}</b>: {safe(state)}"]
     if status is not None:
         if status.done is not None:
             parts.append(f"; {status.done:,} of {status.files:,} files are at their destinations")
         if status.why or status.error:
-            parts.append(f"<br>{_safe(status.error or status.why)}")
+            parts.append(f"<br>{safe(status.error or status.why)}")
     for name, advice in (("Finish it", job.resume), ("Abort it", job.abort)):
         if advice.command:
-            parts.append(f"<br>{name}: {_safe(advice.does)}<pre>{_safe(advice.command)}</pre>")
+            parts.append(f"<br>{name}: {safe(advice.does)}<pre>{safe(advice.command)}</pre>")
     return f'<div class="job">{"".join(parts)}</div>'
 
 
@@ -239,7 +237,7 @@ def _files(record: JobRecord) -> str:
         return ""
     shown = record.filenames[:_NAMED]
     whole = record.course.files if record.course else len(record.filenames)
-    items = "".join(f"<li>{_safe(name)}</li>" for name in shown)
+    items = "".join(f"<li>{safe(name)}</li>" for name in shown)
     if whole > len(shown):
         items += f"<li>and {whole - len(shown):,} more</li>"
     listed = _folded(count_of(whole, "file"), f"<ul>{items}</ul>")
@@ -248,32 +246,22 @@ def _files(record: JobRecord) -> str:
 
 def _foot(record: JobRecord) -> str:
     source = f"read from {record.source}" if record.source else "report of the committing process"
-    return f'<p class="sub">asynccommit {_safe(__version__)}, {_safe(source)}</p>\n'
+    return f'<p class="sub">asynccommit {safe(__version__)}, {safe(source)}</p>\n'
 
 
 def _section(name: str, title: str, inner: str) -> str:
-    return f'<section id="{name}"><h2>{_safe(title)}</h2>\n{inner}</section>\n'
+    return f'<section id="{name}"><h2>{safe(title)}</h2>\n{inner}</section>\n'
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_safe(name)}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    head = "".join(f"<th>{safe(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>\n"
 
 
 def _folded(title: str, inner: str, *, is_open: bool = False) -> str:
-    return f"<details{' open' * is_open}><summary>{_safe(title)}</summary>{inner}</details>\n"
+    return f"<details{' open' * is_open}><summary>{safe(title)}</summary>{inner}</details>\n"
 
 
 def _note(text: str) -> str:
-    return f'<div class="note">{_safe(text)}</div>\n'
-
-
-def _safe(text: object) -> str:
-    return escape(plain(str(text)))
-
-
-def _time(milliseconds: int) -> str:
-    if not milliseconds:
-        return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f'<div class="note">{safe(text)}</div>\n'

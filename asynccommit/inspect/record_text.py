@@ -12,8 +12,8 @@ from asynccommit.formats.course import Course
 from asynccommit.inspect.files import moment
 from asynccommit.inspect.saved import JobRecord
 from asynccommit.inspect.status import Situation
-from asynccommit.inspect.text import facts_table, situation, stage_times
-from asynccommit.runtime.cells import safe
+from asynccommit.inspect.text import situation, stage_times
+from asynccommit.runtime.cells import facts_table, safe
 from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds, show_short
 
 _SHOWN = 3

@@ -19,12 +19,11 @@ from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, mome
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
-from asynccommit.runtime.cells import copied, safe
+from asynccommit.runtime.cells import ROWS, add_list, columns, copied, facts_table, safe
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
+_PLANNED = ("destination", "directories made", "replaced")  # facts of a dry run
 _WORTH = 0.1  # seconds of waiting that are worth reporting
-ROWS = 20
-"""Number of rows of a long table that are shown."""
 _WIDE = 110
 """Columns from which the table of jobs has their ages and owners."""
 _COLOURS = {
@@ -70,23 +69,29 @@ def job_headline(report: JobReport) -> str:
 
 
 def _job_facts(report: JobReport) -> Table:
-    table = facts_table({"destination": report.dest})
-    for name, number in (("directories made", report.directories), ("replaced", report.replaced)):
-        if number:
-            table.add_row(name, f"{number:,}")
-    if report.dry_run:
-        if report.replacing:
-            _add_list(table, "would be replaced", report.replacing, report.replaced)
-            table.add_row("files replaced", f"{report.replaced_files:,}")
-        _add_list(table, "files", report.filenames, report.files)
-        return table
-    table.add_row("stages", safe(stage_times(report.stages)))
-    if trouble := request_trouble(report):
-        table.add_row("requests", safe(trouble))
-    for name, url in (("marker", report.success), ("report", report.report)):
-        if url is not None:
-            table.add_row(name, safe(url))
+    facts = job_facts(report)
+    if not report.dry_run:
+        return facts_table(facts)
+    table = facts_table({name: fact for name, fact in facts.items() if name in _PLANNED})
+    if report.replacing:
+        add_list(table, "would be replaced", report.replacing, report.replaced)
+        table.add_row("files replaced", f"{report.replaced_files:,}")
+    add_list(table, "files", report.filenames, report.files)
     return table
+
+
+def job_facts(report: JobReport) -> dict[str, str]:
+    """Return the facts of a commit by their names, without those that are nothing."""
+    facts = {
+        "destination": report.dest,
+        "directories made": f"{report.directories:,}" if report.directories else "",
+        "replaced": f"{report.replaced:,}" if report.replaced else "",
+        "stages": stage_times(report.stages),
+        "requests": request_trouble(report),
+        "marker": report.success,
+        "report": report.report,
+    }
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def request_trouble(report: JobReport) -> str:
@@ -213,7 +218,7 @@ class _Jobs:
 
 
 def _overview(jobs: Sequence[JobView], *, wide: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table = columns()
     told = any(job.committer != "manifest" for job in jobs)
     for name in (
         "job",
@@ -309,47 +314,8 @@ def _inspection(found: Inspection) -> Iterator[RenderableType]:
         yield Padding(inspection(part), (1, 0, 0, 2))
 
 
-def facts_table(facts: Mapping[str, Any]) -> Table:
-    """Return names and values as a table with one row each."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        _add_fact(table, name.replace("_", " "), value)
-    return table
-
-
-def _add_fact(table: Table, name: str, value: object) -> None:
-    if isinstance(value, Mapping):
-        lines = [f"{key}: {_first_line(str(text))}" for key, text in value.items()]
-        _add_list(table, name, lines, len(lines))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        _add_list(table, name, value, len(value))
-    elif name == "bytes" and isinstance(value, int):
-        table.add_row(name, show_bytes(value))
-    elif isinstance(value, bool):
-        table.add_row(name, "yes" if value else "no")
-    else:
-        table.add_row(name, safe(f"{value:,}" if isinstance(value, int) else value))
-
-
-def _first_line(text: str) -> str:
-    first, _, rest = text.strip().partition("\n")
-    return f"{first} ..." if rest else first
-
-
-def _add_list(table: Table, name: str, values: Sequence[object], count: int) -> None:
-    for index, value in enumerate(values[:ROWS]):
-        table.add_row("" if index else safe(name), safe(value))
-    if count > min(len(values), ROWS):
-        table.add_row("", f"and {count - min(len(values), ROWS):,} more")
-
-
 def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    table.add_column("task attempt", overflow="fold")
-    table.add_column("files", justify="right")
-    table.add_column("size", justify="right")
+    table = columns("task attempt", numbers=("files", "size"))
     for row in rows[:ROWS]:
         files, size = f"{row['files']:,}", show_bytes(row["bytes"])
         table.add_row(safe(row["task_attempt_id"]), files, size)
@@ -359,9 +325,7 @@ def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _files(head: str, files: Sequence[Rename | UploadCompletion], found: Inspection) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    table.add_column(head, overflow="fold")
-    table.add_column("size", justify="right")
+    table = columns(head, numbers=("size",))
     shown = files[:ROWS]
     for file in shown:
         table.add_row(safe(file.dest), show_bytes(file.size))

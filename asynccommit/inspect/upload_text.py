@@ -11,7 +11,7 @@ from rich.text import Text
 
 from asynccommit.commit.by_upload.abort_uploads import Aborted
 from asynccommit.inspect.open_uploads import DAY, Choice, OpenUpload, OpenUploads, month
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import columns, safe
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
 _NOTE = (
@@ -79,10 +79,8 @@ def _kept(choice: Choice) -> list[RenderableType]:
 
 
 def _table(found: OpenUploads, uploads: Sequence[OpenUpload], price: float) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for name in ("age", "job", "parts", "size", "a month", "key", "upload id"):
-        number = name in ("parts", "size", "a month")
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    numbers = ("parts", "size", "a month")
+    table = columns("age", "job", *numbers, "key", "upload id", numbers=numbers)
     for one in uploads:
         key, upload_id = one.upload.path.removeprefix("/"), one.upload.upload_id
         cells = (_age(found.age(one)), one.job, f"{one.parts:,}", show_bytes(one.size))

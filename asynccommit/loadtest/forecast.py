@@ -13,8 +13,6 @@ _TASKS = 5_000
 _EXACT = 9_000  # larger jobs are extrapolated: two small ones take some seconds
 _NORMAL_90 = 1.2816  # standard deviations from the median to the 90th percentile
 _SHORTEST = 1e-6  # seconds
-_ADLS = ("abfs", "abfss", "az")
-_GCS = ("gs", "gcs")
 
 
 def forecast_million(
@@ -39,10 +37,13 @@ def forecast_million(
         methods: the measured requests.
         in_flight: maximum number of requests in flight.
     """
-    kind, writes = _model_of(scheme, traits), rates.get("writes")
+    from asynccommit.simulate.setup import kind_of
+
+    kind = kind_of(scheme, folders=traits.atomic_directory_rename)
+    writes = rates.get("writes")
     times = methods.get("rename")
     if kind and writes is not None and times is not None and times.p50 and writes.per_second >= 1:
-        seconds = _simulated(kind, times, writes.per_second, in_flight)
+        seconds = _simulated(kind.name, times, writes.per_second, in_flight)
         return MillionForecast(MILLION, seconds, "simulated")
     commit = steps.get("commit")
     if commit is None or not commit.files:
@@ -50,17 +51,9 @@ def forecast_million(
     return MillionForecast(MILLION, commit.seconds * MILLION / commit.files, "scaled")
 
 
-def _model_of(scheme: str, traits: Traits) -> str:
-    if scheme in _ADLS:
-        return "adls"
-    if scheme in _GCS:
-        return "gcs-hns" if traits.atomic_directory_rename else "gcs"
-    return ""
-
-
 def _simulated(kind: str, times: RequestTimes, rate: float, in_flight: int) -> float:
     from asynccommit.simulate import Setup, simulate
-    from asynccommit.simulate.setup import limit_of
+    from asynccommit.simulate.setup import MOST_IN_FLIGHT, limit_of
     from asynccommit.testing.models.fault_rules import Climate
     from asynccommit.testing.models.latency import LOGNORMAL, Latency
 
@@ -72,7 +65,7 @@ def _simulated(kind: str, times: RequestTimes, rate: float, in_flight: int) -> f
         tasks=_TASKS,
         climate=climate,
         store=kind,
-        in_flight=min(in_flight, 4096),
+        in_flight=min(in_flight, MOST_IN_FLIGHT),
         exact=_EXACT,
     )
     return simulate(setup).figures.seconds

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.text import facts_table
 from asynccommit.results import Printed
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import columns, facts_table, safe, sheet
 from asynccommit.runtime.terminal import count_of, show_seconds
 
 
@@ -142,6 +140,7 @@ class LoadReport(Printed):
         return asdict(self)
 
 
+_TIMES = ("sent", "p50", "p90", "p99", "longest", "refused")
 _STOPPED = {
     "max_requests": "ended early by --max-requests: steps are missing or cut short; with fewer "
     "--files all of them fit",
@@ -155,13 +154,12 @@ def load_report(report: LoadReport) -> RenderableType:
         f"{report.store}: {count_of(report.requests, 'request')} in "
         f"{show_seconds(report.seconds)}, {report.refused:,} refused for the rate"
     )
-    parts: list[RenderableType] = [safe(head, "bold")]
+    notes = []
     if report.stopped:
-        parts.append(Text(_STOPPED[report.stopped], "yellow"))
+        notes.append(Text(_STOPPED[report.stopped], "yellow"))
     elif report.files < report.planned:
-        parts.append(safe(_fewer(report)))
-    inner = Group(_facts(report), Text(), _steps(report), Text(), _methods(report))
-    return Group(*parts, Padding(inner, (0, 0, 0, 2)))
+        notes.append(safe(_fewer(report)))
+    return sheet(head, _facts(report), _steps(report), _methods(report), notes=notes)
 
 
 def _fewer(report: LoadReport) -> str:
@@ -202,7 +200,7 @@ def _forecast(report: LoadReport) -> str:
 
 
 def _steps(report: LoadReport) -> Table:
-    table = _table("step", "time", "files", "requests", "refused")
+    table = columns("step", numbers=("time", "files", "requests", "refused"), gap=3)
     for name, took in report.steps.items():
         counts = (took.files, took.requests, took.refused)
         table.add_row(name, show_seconds(took.seconds), *(f"{count:,}" for count in counts))
@@ -210,17 +208,9 @@ def _steps(report: LoadReport) -> Table:
 
 
 def _methods(report: LoadReport) -> Table:
-    table = _table("requests", "sent", "p50", "p90", "p99", "longest", "refused")
+    table = columns("requests", numbers=_TIMES, gap=3)
     for name, times in report.methods.items():
         seconds = (times.p50, times.p90, times.p99, times.longest)
         shown = (show_seconds(one) if times.longest else "" for one in seconds)
         table.add_row(name, f"{times.sent:,}", *shown, f"{times.refused:,}")
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -11,12 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.hints import quoted
-from asynccommit.inspect.text import ROWS
 from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action
 from asynccommit.mapreduce.refusals import who
 from asynccommit.mapreduce.staging import StagedJob, Staging, StagingState
 from asynccommit.redact import redact
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import ROWS, columns, safe
 from asynccommit.runtime.terminal import show_seconds
 
 _DOES = {
@@ -126,9 +125,7 @@ def _markers(job: StagedJob) -> list[tuple[str, bool]]:
 
 
 def _overview(found: Staging, now: float) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for name in ("job", "user", "state", "changed", "attempts", "committer", "markers"):
-        table.add_column(name, overflow="fold")
+    table = columns("job", "user", "state", "changed", "attempts", "committer", "markers")
     for job in found.jobs:
         age = f"{show_seconds(max(0.0, now - job.modified))} ago" if job.modified else ""
         names = [name.removeprefix("COMMIT_") for name, there in _markers(job) if there]

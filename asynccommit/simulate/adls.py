@@ -136,5 +136,13 @@ class Adls:
         return node
 
 
-ADLS = StoreKind("adls", Adls, DIALECT, limit=20_000.0, counted="requests", in_flight=512)
+ADLS = StoreKind(
+    "adls",
+    Adls,
+    DIALECT,
+    limit=20_000.0,
+    counted="requests",
+    in_flight=512,
+    schemes=("abfs", "abfss", "az"),
+)
 """The limit of an account in most Azure regions, and ``max_concurrency`` of a store there."""

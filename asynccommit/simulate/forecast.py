@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from asynccommit.commit.meter import OUTERMOST
-from asynccommit.inspect.text import facts_table
 from asynccommit.progress.stage_names import stage_name
 from asynccommit.results import Printed
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import columns, facts_table, safe, sheet
 from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
@@ -106,13 +104,12 @@ def shown(forecast: Forecast) -> RenderableType:
         f"in {count_of(setup.partitions, 'partition')} takes {show_seconds(figures.seconds)} "
         f"({forecast.rate:,.0f} files/s)"
     )
-    parts: list[RenderableType] = [safe(head, "bold")]
+    notes = []
     if forecast.extrapolated:
         sizes = " and ".join(f"{one.files:,}" for one in forecast.simulated)
         text = f"EXTRAPOLATED from the steady rate of simulated commits of {sizes} files"
-        parts.append(Text(text, "yellow"))
-    inner = Group(_facts(forecast), Text(), _stages(forecast), Text(), _requests(forecast))
-    return Group(*parts, Padding(inner, (0, 0, 0, 2)))
+        notes.append(Text(text, "yellow"))
+    return sheet(head, _facts(forecast), _stages(forecast), _requests(forecast), notes=notes)
 
 
 def _facts(forecast: Forecast) -> Table:
@@ -193,7 +190,7 @@ def _named(struck: Mapping[str, int]) -> str:
 
 
 def _stages(forecast: Forecast) -> Table:
-    table = _table("stage", "time", "share")
+    table = columns("stage", numbers=("time", "share"), gap=3)
     whole = forecast.figures.seconds or 1.0
     inner = {name: took for name, took in forecast.figures.stages.items() if name != OUTERMOST}
     rows = {stage_name(name): took for name, took in inner.items()}
@@ -204,17 +201,10 @@ def _stages(forecast: Forecast) -> Table:
 
 
 def _requests(forecast: Forecast) -> Table:
-    table = _table("requests", "number", "for a file")
+    table = columns("requests", numbers=("number", "for a file"), gap=3)
     figures = forecast.figures
     for name, number in sorted(figures.requests.items(), key=lambda item: -item[1]):
         table.add_row(safe(name), f"{number:,}", f"{number / figures.files:.3f}")
     total = sum(figures.requests.values())
     table.add_row(Text("all", "bold"), f"{total:,}", f"{total / figures.files:.3f}")
-    return table
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0), show_edge=False, header_style="dim")
-    for name in names:
-        table.add_column(name, justify="left" if name == names[0] else "right", no_wrap=True)
     return table

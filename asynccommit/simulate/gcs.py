@@ -210,6 +210,8 @@ def _kind(name: str, quotas: Quotas, *, hns: bool) -> StoreKind:
         counted="writes",
         in_flight=256,
         doubling=quotas.doubling,
+        schemes=("gs", "gcs"),
+        folders=hns,
     )
 
 

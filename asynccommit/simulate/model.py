@@ -103,6 +103,8 @@ class StoreKind:
         doubling: minimum time in seconds in which the limit doubles under load; 0 if it is
             constant.
         latency: default latency in milliseconds.
+        schemes: the schemes of its URLs, if load tests forecast by this model.
+        folders: whether it renames a directory in one request.
     """
 
     name: str
@@ -113,3 +115,5 @@ class StoreKind:
     in_flight: int
     doubling: float = 0.0
     latency: float = LATENCY
+    schemes: tuple[str, ...] = ()
+    folders: bool = True

@@ -30,6 +30,9 @@ KINDS: Mapping[str, StoreKind] = MappingProxyType(
 EXACT = 1_000_000
 """Default maximum size of a job that is simulated in full."""
 
+MOST_IN_FLIGHT = 4096
+"""Maximum number of requests in flight."""
+
 _MOST = 10**12
 _MANY = Within(1, _MOST)
 _FILES_OF_A_TASK = 200
@@ -69,7 +72,7 @@ class Setup:
     partitions: Annotated[int, _MANY] = _PARTITIONS
     climate: Climate = _USUAL
     faults: str = "none"
-    in_flight: Annotated[int, Within(0, 4096)] = 0
+    in_flight: Annotated[int, Within(0, MOST_IN_FLIGHT)] = 0
     seed: Annotated[int, Within(-(1 << 63), (1 << 63) - 1)] = 0
     store: str = ADLS.name
     exact: Annotated[int, _MANY] = EXACT
@@ -143,6 +146,17 @@ class Setup:
             "seed": self.seed,
             "options": {key: value for key, value in chosen.items() if value != known[key]},
         }
+
+
+def kind_of(scheme: str, *, folders: bool) -> StoreKind | None:
+    """Return the kind whose model forecasts the commits of an account, if there is one.
+
+    Args:
+        scheme: of its URLs.
+        folders: whether the account renames a directory in one request.
+    """
+    known = [kind for kind in KINDS.values() if scheme in kind.schemes]
+    return next((kind for kind in known if kind.folders == folders), known[0] if known else None)
 
 
 def usual_climate(kind: StoreKind) -> Climate:

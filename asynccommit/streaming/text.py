@@ -10,8 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.text import ROWS
-from asynccommit.runtime.cells import safe
+from asynccommit.runtime.cells import ROWS, safe
 from asynccommit.runtime.terminal import count_of, show_bytes
 from asynccommit.stores.urls import Address
 from asynccommit.streaming.adopt import Adoption

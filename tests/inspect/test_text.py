@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from asynccommit import AbortReport, JobReport
 from asynccommit.inspect.files import Inspection, Rename
-from asynccommit.inspect.text import ROWS, abort_report, inspection, job_report
-from asynccommit.runtime.cells import to_text
+from asynccommit.inspect.text import abort_report, inspection, job_report
+from asynccommit.runtime.cells import ROWS, to_text
 
 REPORT = JobReport(
     job_id="j[red]",
