@@ -19,6 +19,7 @@ from asynccommit.commit.observers import ObservedWork, OnEnd, WorkEnd, add_obser
 from asynccommit.errors import UnsupportedError
 from asynccommit.redact import redact
 from asynccommit.results import JobReport
+from asynccommit.runtime.host import this_host
 from asynccommit.version import __version__
 
 try:
@@ -90,7 +91,12 @@ class _Tracing:
             return self._begin_run(work)
         job = work.kind == "job"
         name = f"asynccommit {work.name}" if job else work.name
-        span = self._tracer.start_span(name, self._parent(work), attributes=_described(work))
+        began = None
+        if work.since:
+            began = int((this_host().now() - work.since) * 1e9)
+        span = self._tracer.start_span(
+            name, self._parent(work), attributes=_described(work), start_time=began
+        )
         # Stages, and the spans of an instrumented HTTP client, are children of this one.
         token = context.attach(trace.set_span_in_context(span))
         labels: Attributes = {"asynccommit.store": work.store} if job else {}

@@ -21,6 +21,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import asynccommit
 import asynccommit.otel
 from asynccommit import open_job, sync
+from asynccommit.results import JobReport
+from asynccommit.spark.stream_reports import tell
 from asynccommit.testing import AdlsEmulator
 from asynccommit.testing.models.fault_profiles import THROTTLED
 
@@ -152,6 +154,20 @@ def test_metrics_count_jobs_and_files(recorded: Recorded, tmp_path: Path) -> Non
     assert [point.value for point in recorded.points("asynccommit.bytes")] == [25]
     assert [point.value for point in recorded.points("asynccommit.jobs.active")] == [0]
     assert recorded.points("asynccommit.stage.duration")
+
+
+def test_batch_that_ended_elsewhere(recorded: Recorded) -> None:
+    """A batch of a stream, told of when it has ended, is a span that began when the batch did."""
+    tell([JobReport("batch 3 of query q", "/t", 2, 10, seconds=60.0)], ["file"], lambda _: None)
+
+    batch = recorded.named("asynccommit batch")
+    assert batch.attributes is not None
+    assert batch.attributes["asynccommit.job.id"] == "batch 3 of query q"
+    assert batch.attributes["asynccommit.files"] == 2
+    assert batch.start_time is not None
+    assert batch.end_time is not None
+    assert batch.end_time - batch.start_time >= 60 * 10**9
+    assert [point.value for point in recorded.points("asynccommit.bytes")] == [10]
 
 
 async def test_refused_requests_are_counted(

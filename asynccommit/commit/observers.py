@@ -25,7 +25,7 @@ _COST = "no lease was renewed meanwhile. Let it hand over what takes time to a t
 T = TypeVar("T")
 R = TypeVar("R")
 
-Operation = Literal["commit", "dry run", "rollback", "abort"]
+Operation = Literal["commit", "dry run", "rollback", "abort", "batch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class ObservedWork:
         dest: the destination, without credentials; empty for a stage.
         store: the scheme of the destination; empty for a stage.
         counts: returns the requests so far, until the work ends; may be called on any thread.
+        since: seconds since it began, for work that observers hear of when it has ended.
     """
 
     kind: Literal["run", "job", "stage"]
@@ -66,6 +67,7 @@ class ObservedWork:
     dest: str = ""
     store: str = ""
     counts: Callable[[], RequestCounts] = field(default=RequestCounts, compare=False, repr=False)
+    since: float = 0.0
 
 
 @dataclass(slots=True)
@@ -148,6 +150,20 @@ def observed(work: ObservedWork, clock: Callable[[], float]) -> Iterator[WorkEnd
         for end in reversed(ends):
             _called(end, ended, clock)
         ended.error = None  # would keep its own frame alive
+
+
+def observe_ended(work: ObservedWork, ended: WorkEnd, clock: Callable[[], float]) -> None:
+    """Call the observers for work that has ended elsewhere.
+
+    Args:
+        work: the work, with ``since``.
+        ended: its end.
+        clock: a monotonic clock in seconds.
+    """
+    for observer in _observers:
+        end = _called(observer, work, clock)
+        if end is not None:
+            _called(end, ended, clock)
 
 
 def _called(function: Callable[[T], R], value: T, clock: Callable[[], float]) -> R | None:

@@ -42,6 +42,7 @@ from asynccommit.spark import heartbeat, leftovers
 from asynccommit.spark.hadoop_store.opening import is_child, prepare
 from asynccommit.spark.jars import build_id, other_build
 from asynccommit.spark.stream_batches import BATCHES
+from asynccommit.spark.stream_reports import report_of, tell
 from asynccommit.stores.elsewhere import JVM, STORE_OPTION
 from asynccommit.stores.hdfs.options import hadoop_user
 from asynccommit.stores.urls import Address, decode_uri
@@ -264,6 +265,14 @@ def stream(request: Mapping[str, Any]) -> dict[str, Any]:
     return BATCHES.answer(request, storage_of(request))
 
 
+def streamed(request: Mapping[str, Any]) -> None:
+    """Note the batches of Spark's own file sink that are in their logs."""
+    batches = [report_of(batch) for batch in request["batches"]]
+    schemes = [decode_uri(batch["dest"]).scheme for batch in request["batches"]]
+    BRIDGE.reports.extend(batches)
+    tell(batches, schemes, on_progress or (lambda progress: None))
+
+
 def _look_ahead(request: Mapping[str, Any]) -> None:
     """Ask the JVM about its filesystem, if the store works through it."""
     prepare(decode_uri(request["dest"]), storage_of(request))
@@ -419,6 +428,7 @@ class Bridge:
                 "abort": self._abort,
                 "clear": clear,
                 "stream": stream,
+                "streamed": streamed,
             }
             if at_once := kinds.get(what.get("what")):
                 said = at_once(what) or {}

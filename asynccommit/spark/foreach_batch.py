@@ -7,9 +7,18 @@ from typing import Annotated, Any
 from asynccommit.commit.job.success import JOB_KEY
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import PATH, checked
+from asynccommit.spark.stream_reports import job_of
 
 _QUERY = "sql.streaming.queryId"
 _UNFINISHED = "asynccommit.on.unfinished"
+
+_TABLES: dict[str, set[str]] = {}
+"""Id of a query -> the paths of the tables that its batches were written to."""
+
+
+def tables_of(query: str) -> list[str]:
+    """Return the paths of the tables that a query wrote batches to."""
+    return sorted(_TABLES.get(query, ()))
 
 
 @checked
@@ -51,7 +60,8 @@ def write_batch(writer: Any, path: Annotated[str, PATH], batch_id: int, *, name:
     query = session.sparkContext.getLocalProperty(_QUERY)
     if query is None:
         raise OptionError("write_batch is called in the function that foreachBatch gets")
-    key = f"batch {batch_id} of query {query}" + (f": {name}" if name else "")
+    key = job_of(batch_id, query) + (f": {name}" if name else "")
+    _TABLES.setdefault(query, set()).add(path)
     try:
         writer.option(JOB_KEY, key).option(_UNFINISHED, "resume").save(path)
     except Exception as error:

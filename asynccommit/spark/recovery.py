@@ -17,26 +17,51 @@ from typing import Annotated, Any
 
 from asynccommit import sync
 from asynccommit.commit.meter import OnProgress
+from asynccommit.errors import OptionError
 from asynccommit.options.checked import PATH, checked
 from asynccommit.options.job import Options
 from asynccommit.progress.console import console_progress
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark import bridge, sessions
+from asynccommit.spark.foreach_batch import tables_of
 from asynccommit.spark.hadoop_store.opening import jvm_user, prepare
+from asynccommit.spark.stream_batches import BATCHES, unfinished_runs
 from asynccommit.stores.urls import parse_url
 from asynccommit.sync import BlockingJobHandle
 
 
 @checked
-def status(path: Annotated[str, PATH], *, spark: Any = None) -> list[JobStatus]:
-    """Return the status of each job under the table at ``path``.
+def status(
+    path: Annotated[str, PATH] = "", *, query: str = "", spark: Any = None
+) -> list[JobStatus]:
+    """Return the status of each job under a table, or of a query.
 
     Args:
         path: the path of the table, as given to ``df.write``.
+        query: the id of a streaming query: only what its batches have not finished, under
+            ``path`` or, without one, in the tables that this process wrote its batches to. A batch
+            of Spark's file sink is running, or dead once the log has a later run of it: the next
+            start of the query deletes what a dead one left.
         spark: the session whose options are used; the active one by default.
+
+    Raises ``OptionError`` for neither a path nor a query.
     """
-    place = TableAccess.of(path, spark)
-    return sync.job_statuses(place.url, storage_options=place.storage)
+    if not query:
+        if not path:
+            raise OptionError("status needs the path of a table, or query=ID of a streaming query")
+        place = TableAccess.of(path, spark)
+        return sync.job_statuses(place.url, storage_options=place.storage)
+    paths = [path] if path else sorted({*BATCHES.tables(query), *tables_of(query)})
+    return [one for each in paths for one in _of_query(TableAccess.of(each, spark), query)]
+
+
+def _of_query(place: TableAccess, query: str) -> list[JobStatus]:
+    jobs = sync.job_statuses(place.url, storage_options=place.storage)
+    mine = [
+        job for job in jobs if job.key and job.key.partition(":")[0].endswith(f" of query {query}")
+    ]
+    return mine + submit(unfinished_runs(parse_url(place.url), query, place.storage))
 
 
 @checked

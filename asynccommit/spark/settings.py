@@ -13,10 +13,11 @@ from pathlib import Path
 from asynccommit.errors import OptionError
 from asynccommit.spark.clients import CLIENT_KEYS, client_settings, hadoop_beside
 from asynccommit.spark.jars import difference_on_disk, fitting_jar, installed_spark
-from asynccommit.spark.loading import PROTOCOL
-from asynccommit.spark.sessions import CLASS_KEY, default_setting
+from asynccommit.spark.loading import PROTOCOL, STREAM_GUARD, STREAM_PROTOCOL
+from asynccommit.spark.sessions import CLASS_KEY, STREAM_KEY, default_setting
 
 JARS = "spark.jars"
+EXTENSIONS = "spark.sql.extensions"
 DRIVER = "spark.pyspark.driver.python"
 ENGINE = "spark.asynccommit.python"
 
@@ -50,7 +51,9 @@ class SparkConf:
         return " ".join(f"--conf {each}" for each in said)
 
 
-def settings_for(home: Path | None = None, stores: Sequence[str] = ()) -> SparkConf:
+def settings_for(
+    home: Path | None = None, stores: Sequence[str] = (), *, streams: bool = False
+) -> SparkConf:
     """Return the settings for a Spark; compile its jar if needed.
 
     Jars and packages of its spark-defaults.conf are kept.
@@ -58,6 +61,7 @@ def settings_for(home: Path | None = None, stores: Sequence[str] = ()) -> SparkC
     Args:
         home: the directory of Spark; by default the one that PySpark starts.
         stores: schemes whose Hadoop client tasks need, as for ``configure``.
+        streams: commit the batches of Spark's streaming file sink, too, as for ``configure``.
 
     Raises:
         UnsupportedError: there is no Spark, no Java, or the jar does not compile.
@@ -65,9 +69,12 @@ def settings_for(home: Path | None = None, stores: Sequence[str] = ()) -> SparkC
     """
     spark = installed_spark(home)
     jar = fitting_jar(spark, difference_on_disk(spark))
-    before = {key: default_setting(key, home) for key in (JARS, *CLIENT_KEYS)}
+    before = {key: default_setting(key, home) for key in (JARS, EXTENSIONS, *CLIENT_KEYS)}
     others = [each for each in before[JARS].split(",") if each and not _is_ours(each)]
     settings = {JARS: ",".join([*others, _place(jar)]), CLASS_KEY: PROTOCOL}
+    if streams:
+        known = [each for each in before[EXTENSIONS].split(",") if each not in ("", STREAM_GUARD)]
+        settings |= {STREAM_KEY: STREAM_PROTOCOL, EXTENSIONS: ",".join([*known, STREAM_GUARD])}
     if stores:
         settings |= client_settings(stores, hadoop_beside(spark), before)
     launcher = Path(sysconfig.get_path("scripts"), "asynccommit-python")

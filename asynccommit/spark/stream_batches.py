@@ -13,12 +13,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from asynccommit.results import JobStatus, State
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.stream_reports import job_of
 from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
 from asynccommit.stores.urls import Address, decode_uri
 from asynccommit.streaming.batch_names import BatchNames, NamedRun
+from asynccommit.streaming.listing import read_listing
 from asynccommit.streaming.log_owner import LogOwner, claim_log
 
 log = logging.getLogger("asynccommit.spark")
@@ -45,6 +48,11 @@ class StreamBatches:
         """
         steps = {"check": self._check, "end": self._end, "abort": self._abort}
         return submit(steps[request["step"]](request, storage))
+
+    def tables(self, query: str) -> list[str]:
+        """Return the tables that a query of this process has written to, as URLs."""
+        starts = (start.split(" ") for start in self._left)  # a URI has no space
+        return sorted({str(decode_uri(dest)) for dest, wrote, _ in starts if wrote == query})
 
     async def _check(self, request: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
         """Claim the log for a query that starts; see what earlier runs left."""
@@ -76,6 +84,25 @@ class StreamBatches:
         return {}
 
 
+async def unfinished_runs(dest: Address, query: str, storage: Storage) -> list[JobStatus]:
+    """Return the announced runs of a query's batches in Spark's file sink."""
+    async with _open(dest, storage) as store:
+        runs = await BatchNames(store, dest, _MAX_BYTES).announced()
+        newest = (await read_listing(store, dest)).newest
+    over = -1 if newest is None else newest
+    return [
+        JobStatus(
+            job_of(run.batch, run.query),
+            0,
+            State.DEAD if run.batch <= over else State.RUNNING,
+            key=job_of(run.batch, run.query),
+            why="the log has the batch" if run.batch <= over else "it is announced beside the log",
+        )
+        for run in runs
+        if run.query == query
+    ]
+
+
 def _tell(dest: Address, deleted: int, kept: Mapping[str, str]) -> None:
     if deleted:
         log.info("%s files of runs of batches that are over were deleted from %s", deleted, dest)
@@ -88,9 +115,15 @@ async def _opened(
     request: Mapping[str, Any], storage: Storage
 ) -> AsyncIterator[tuple[Store, Address]]:
     dest = decode_uri(request["dest"])
+    async with _open(dest, storage) as store:
+        yield store, dest
+
+
+@asynccontextmanager
+async def _open(dest: Address, storage: Storage) -> AsyncIterator[Store]:
     store = open_store(dest, StoreSettings(rng=this_host().rng, options=storage))
     try:
-        yield store, dest
+        yield store
     finally:
         await close_store(store)
 

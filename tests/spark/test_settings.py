@@ -14,9 +14,9 @@ import pytest
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.spark import _SCHEMES, settings
 from asynccommit.spark.jars import compiled_jar, installed_spark
-from asynccommit.spark.loading import PROTOCOL
-from asynccommit.spark.sessions import CLASS_KEY
-from asynccommit.spark.settings import DRIVER, ENGINE, JARS, SparkConf, settings_for
+from asynccommit.spark.loading import PROTOCOL, STREAM_GUARD, STREAM_PROTOCOL
+from asynccommit.spark.sessions import CLASS_KEY, STREAM_KEY
+from asynccommit.spark.settings import DRIVER, ENGINE, EXTENSIONS, JARS, SparkConf, settings_for
 from tests.cli.support import Command
 from tests.support.schemas import check
 
@@ -45,6 +45,18 @@ def test_jar_joins_those_of_the_user(conf: Path) -> None:
     assert found.settings[JARS] == f"/opt/a.jar,{jar}"
     assert found.settings[CLASS_KEY] == PROTOCOL
     assert found.settings["spark.jars.packages"].startswith("org:b:1,org.apache.hadoop:")
+
+
+@pytest.mark.jvm
+def test_streams_join_the_extensions_of_the_user(conf: Path) -> None:
+    """The sink's protocol is set, and what guards it goes to every session once, after others."""
+    conf.write_text(f"{EXTENSIONS} com.example.Rules,{STREAM_GUARD}\n")
+
+    found = settings_for(streams=True).settings
+
+    assert found[STREAM_KEY] == STREAM_PROTOCOL
+    assert found[EXTENSIONS] == f"com.example.Rules,{STREAM_GUARD}"
+    assert {STREAM_KEY, EXTENSIONS}.isdisjoint(settings_for().settings)
 
 
 @pytest.mark.jvm

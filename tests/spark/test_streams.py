@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from asynccommit.spark import configure
+from asynccommit.commit.meter import Progress
+from asynccommit.commit.observers import (
+    ObservedWork,
+    OnEnd,
+    WorkEnd,
+    add_observer,
+    remove_observer,
+)
+from asynccommit.results import State
+from asynccommit.spark import bridge, configure, reports, status
 from asynccommit.spark.sessions import STREAM_KEY
 from asynccommit.streaming.batch_names import NamedRun, named_run, token_of
 from asynccommit.streaming.entries import FOLDER
@@ -40,8 +49,8 @@ class Stream:
         form: str = "parquet",
         partitions: bool = True,
         does: Any = None,
-    ) -> None:
-        """Run the query until the source has no more."""
+    ) -> Any:
+        """Run the query until the source has no more; return it."""
         source = self.spark.readStream.schema("id long, p int").option("maxFilesPerTrigger", 1)
         frame = source.json(str(self.folder / "source"))
         writer = (does(frame) if does else frame).writeStream.format(form).queryName(checkpoint)
@@ -50,6 +59,7 @@ class Stream:
             writer = writer.partitionBy("p")
         query = writer.trigger(availableNow=True).start(str(self.table))
         assert query.awaitTermination(120)
+        return query
 
     def rows(self) -> list[int]:
         """Return what a reader sees."""
@@ -110,6 +120,47 @@ def test_what_a_dead_driver_left(stream: Stream) -> None:
     assert stream.rows() == [1, 2, 3, 4, 5, 6]
     assert stream.parts() == stream.logged()
     assert stream.forgets()
+
+
+@pytest.mark.full
+@local
+def test_batches_are_reported(stream: Stream) -> None:
+    """Each batch has a report, and observers and the progress callback hear of it; the status of a
+    query shows the runs that are announced."""
+    progress: list[Progress] = []
+    seen: list[tuple[str, float, WorkEnd]] = []
+
+    def observer(work: ObservedWork) -> OnEnd:
+        return lambda ended: seen.append((f"{work.name} {work.store}", work.since, ended))
+
+    configure(stream.spark, streams=True, on_progress=progress.append)
+    add_observer(observer)
+    try:
+        stream.put(1, 2)
+        stream.put(3)
+        query = stream.run()
+        assert wait_until(lambda: len(progress) == 2, 20)
+    finally:
+        remove_observer(observer)
+        bridge.on_progress = None
+
+    made = [report for report in reports() if report.dest.endswith(str(stream.table))]
+    assert [report.job_id for report in made] == [f"batch {n} of query {query.id}" for n in (0, 1)]
+    assert sorted(report.files for report in made) == [1, 2]  # of one moment, in any order
+    assert sum(report.bytes for report in made) == sum(
+        path.stat().st_size for path in stream.table.rglob("part-*")
+    )
+    assert [one.done for one in progress] == [report.files for report in made]
+    assert [name for name, _, _ in seen] == ["batch file"] * 2
+    assert [ended.report for _, _, ended in seen] == made
+    assert all(since == ended.seconds > 0 for _, since, ended in seen)
+
+    stream.forgets()
+    dead = NamedRun(1, "0f3e8a21-9c4d-4b1e", str(query.id))
+    (stream.table / FOLDER / dead.name).touch()
+    jobs = status(query=str(query.id))
+    assert (f"batch 1 of query {query.id}", State.DEAD) in [(job.job_id, job.state) for job in jobs]
+    assert status(query="another") == []
 
 
 @pytest.mark.full

@@ -28,6 +28,10 @@ def spark_conf(
             help="Add the Hadoop client of a store: abfs, abfss, gs or s3a. Repeatable.",
         ),
     ] = None,
+    streams: Annotated[
+        bool,
+        typer.Option("--streams", help="Commit the batches of Spark's streaming file sink, too."),
+    ] = False,
     spark_home: Annotated[
         Path | None,
         typer.Option(
@@ -42,7 +46,7 @@ def spark_conf(
     They are lines of spark-defaults.conf. The jar that they name is compiled
     if needed.
     """
-    found = settings_for(spark_home, store or ())
+    found = settings_for(spark_home, store or (), streams=streams)
     if output.json:
         output.result(asdict(found), "")
     else:

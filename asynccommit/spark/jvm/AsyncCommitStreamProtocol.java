@@ -40,6 +40,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
   private transient List added; // the files of a task
   private transient StreamBatch run;
   private transient List written; // what tasks have reported to the driver
+  private transient long bytes; // of these
   private transient boolean again; // some task had more than one attempt
   private transient boolean sent; // the batch may be in the log
   private transient @SINK@.FileStreamSinkLog log;
@@ -192,8 +193,10 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
   private void note(TaskCommitMessage message) {
     scala.collection.Iterator each = ((scala.collection.Seq) message.obj()).iterator();
     while (each.hasNext()) {
-      String file = ((@SINK@.SinkFileStatus) each.next()).path();
+      @SINK@.SinkFileStatus status = (@SINK@.SinkFileStatus) each.next();
+      String file = status.path();
       written.add(file);
+      bytes += status.size();
       again |= !file.substring(file.lastIndexOf('/')).contains(token + "-" + FIRST);
     }
   }
@@ -216,7 +219,7 @@ public class AsyncCommitStreamProtocol extends ManifestFileCommitProtocol {
     } else if (!compaction.add(batch, statuses(messages))) {
       throw new IllegalStateException("another query has added batch " + batch + " of " + path);
     }
-    run.end(written, again);
+    run.end(written, bytes, again);
   }
 
   private static @SINK@.SinkFileStatus[] statuses(@SEQ@ messages) {

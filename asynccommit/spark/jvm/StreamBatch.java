@@ -34,6 +34,7 @@ final class StreamBatch {
   private final Configuration conf;
   private final String start;
   private final String place;
+  private final long begun = System.nanoTime();
   private Announcement announced = null;
 
   StreamBatch(Path dest, long batch, Configuration conf) {
@@ -78,7 +79,12 @@ final class StreamBatch {
    * Says that the log has the batch: beside what the query does next, but for the first batch of a
    * start, after which it is waited for what earlier starts have left.
    */
-  void end(List files, boolean again) {
+  void end(List files, long bytes, boolean again) {
+    Map told = described();
+    told.put("files", Integer.valueOf(files.size()));
+    told.put("bytes", Long.valueOf(bytes));
+    told.put("seconds", Double.valueOf((System.nanoTime() - begun) / 1e9));
+    Telling.of(told);
     try {
       final List listed = again ? files : null;
       Listings.submit(
@@ -143,19 +149,24 @@ final class StreamBatch {
     }
   }
 
+  private Map described() {
+    Map said = new LinkedHashMap();
+    said.put("dest", dest.toUri().toString());
+    said.put("batch", Long.valueOf(batch));
+    said.put("query", query);
+    said.put("description", local(DESCRIPTION, ""));
+    return said;
+  }
+
   private Map request(String step) throws IOException {
-    Map request = new LinkedHashMap();
+    Map request = described();
     request.put("version", Integer.valueOf(1));
     request.put("what", "stream");
     request.put("step", step);
-    request.put("dest", dest.toUri().toString());
-    request.put("batch", Long.valueOf(batch));
     if (announced != null) {
       request.put("token", announced.token);
     }
-    request.put("query", query);
     request.put("run", start);
-    request.put("description", local(DESCRIPTION, ""));
     request.put("conf", Keys.userOptions(conf));
     request.put("storage", Keys.storageOptions(conf, dest));
     request.put("hadoopUser", Filesystems.userNow());
