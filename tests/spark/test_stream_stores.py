@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.every(3, 1),
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
 ]
 
 FORMS = ("parquet", "orc", "csv", "json", "text")
@@ -142,7 +142,7 @@ def told(
         given = {"root": place.root, "jars": list(place.jars), "conf": dict(place.conf)}
         given |= {"forms": FORMS, "triggers": TRIGGERS}
         (scratch / "given.json").write_text(json.dumps(given))
-        done = run_script(scratch, SCRIPT, timeout=380)
+        done = run_script(scratch, SCRIPT, timeout=850)
         assert done.returncode == 0, done.stderr[-4000:]
         yield json.loads((scratch / "told.json").read_text())
 
