@@ -20,6 +20,10 @@ a tenth of a second; ``Pace.step`` evaluates one after the other by plain arithm
 * Some refusals are not for the rate: one busy partition, one sick server. If falling and falling
   does not end them, the rate is lowered for a moment by so much that no limit could be the reason;
   the share of refusals that stays is then expected, and only more of them make the rate fall.
+* Of several processes of a job each is a part of one client. A refusal is seen by one of them, so
+  all together fall less often: they also rise by less, or a job would be refused more, and take
+  more from others, the more processes it has. And as a part that asks for less changes little,
+  refusals are suspect only after as many more falls.
 """
 
 from __future__ import annotations
@@ -97,7 +101,7 @@ class Pace:
         most: the rate is never above this.
         unlimited: begin without a rate.
         parts: number of processes of one job that seek the rate together: each is that part of one
-            client, so that together they begin and rise as one does.
+            client, so that together they begin as one does.
 
     Attributes:
         most: the rate is never above this. What was found out before stays known.
@@ -106,6 +110,7 @@ class Pace:
     def __init__(self, most: float = math.inf, *, unlimited: bool = False, parts: int = 1) -> None:
         self.most = most
         self._parts = parts
+        self._suspect = _ROW * parts
         self._found = math.inf if unlimited else START / parts
         self._starting = True
         self._base = self._depth = self._gain = self._risen = 0.0
@@ -144,7 +149,7 @@ class Pace:
             self._rise(window.bound)
             return False
         self._row = 0.0 if window.is_over(_MANY) else self._row + 1
-        if self._row < _ROW:
+        if self._row < self._suspect:
             self._fall(window)
         else:
             self._begin_check()
@@ -177,7 +182,7 @@ class Pace:
         parts = self._parts
         self._found = self._base = max(FLOOR / parts, rate)
         self._depth = max(0.0, back - rate)
-        self._gain = GAIN / parts * math.sqrt(min(self._found * parts / COMMON, 1.0))
+        self._gain = GAIN / parts**2 * math.sqrt(min(self._found * parts / COMMON, 1.0))
         self._risen = 0.0
 
     def _begin_check(self) -> None:
@@ -199,5 +204,5 @@ class Pace:
         self._check = None
         stays = check.bad > 0
         self._expected, self._age = check.share, 0.0
-        self._set(self.rate / _CHECK * (_FALL ** (1 - _ROW) if stays else _FALL))
+        self._set(self.rate / _CHECK * (_FALL ** (1 - self._suspect) if stays else _FALL))
         return True

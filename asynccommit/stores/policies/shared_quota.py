@@ -106,6 +106,7 @@ class Quota:
         "_began",
         "_bound",
         "_fresh",
+        "_opening",
         "_paused_from",
         "_sent",
         "bucket",
@@ -121,7 +122,8 @@ class Quota:
 
     def __init__(self, now: float, *, unlimited: bool = False, parts: int = 1) -> None:
         self.pace = Pace(unlimited=unlimited, parts=parts)
-        self.bucket = TokenBucket(self.pace.rate, now, _OPENING)
+        self._opening = _OPENING / parts
+        self.bucket = TokenBucket(self.pace.rate, now, self._opening)
         self.most = math.inf
         self.growth: RampState | None = None
         self.epoch = 0
@@ -144,7 +146,7 @@ class Quota:
         grown = math.inf if self.growth is None else self.growth.ceiling
         self.pace.most = min(self.most, grown)
         self.bucket.rate = rate = self.pace.rate
-        if self.growth is not None or rate + _OPENING > self.most:
+        if self.growth is not None or rate + self._opening > self.most:
             self._forbid()
         if abs(rate - self.logged_rate) >= _CHANGE * self.logged_rate:
             log.debug("rate: %.0f requests/s (was %.0f)", rate, self.logged_rate)

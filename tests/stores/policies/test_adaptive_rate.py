@@ -53,6 +53,31 @@ def test_two_clients_share_the_limit(seed: int) -> None:
     assert share(server.taken, 5, 25) > 0.98 * 2000
 
 
+def processes(server: Server, parts: int) -> list[Client]:
+    """Return the processes of one job, each with a limiter of its own."""
+    return [Client(server, f"process {number}", parts=parts) for number in range(parts)]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("limit, parts", [(500, 4), (500, 2), (1000, 8)])
+def test_processes_of_a_job_keep_to_a_low_limit(limit: int, parts: int) -> None:
+    """They use all of it, and under 1% of their requests are refused."""
+    server = Server(limit)
+    run_virtual(together(*[each.run(20, 128) for each in processes(server, parts)]))
+    assert share(server.taken, 4, 20) > 0.97 * limit
+    assert server.refusals(4, 20) < 0.01
+
+
+@pytest.mark.full
+def test_processes_of_a_job_leave_others_a_share() -> None:
+    """Four of them are nearly as one client to another job on the account."""
+    server, seconds = Server(1000), 40
+    other = Client(server, "other")
+    jobs = [other, *processes(server, 4)]
+    run_virtual(together(*[each.run(seconds, 128) for each in jobs]))
+    assert share(other.taken, 20, seconds) > 0.33 * 1000
+
+
 def test_a_late_comer_gets_its_share() -> None:
     """A client that begins while another has the whole limit comes near to half of it."""
     server = Server(2000)

@@ -43,6 +43,12 @@ def test_an_account_at_its_limit_gets_no_burst() -> None:
     assert _at_once(quota, 9.0) <= 10
 
 
+def test_parts_open_together_as_one_does() -> None:
+    """Eight processes of a job send no more at once than one."""
+    assert _at_once(Quota(0.0), 0.0) == 250
+    assert 240 <= 8 * _at_once(Quota(0.0, parts=8), 0.0) <= 256
+
+
 def _at_once(quota: Quota, now: float) -> int:
     """Return how many requests may go now."""
     gone = 0
