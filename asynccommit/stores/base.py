@@ -127,6 +127,14 @@ class Multipart(NamedTuple):
         abort_tells: whether ``abort_upload`` reports a completed upload as missing; if not, a
             successful abort may mean that the upload was completed.
         checked: whether parts have checksums, which ``complete_upload`` must then name.
+        aborts: whether ``abort_upload`` deletes the parts and bars a completion. If not, parts
+            stay until ``expires``, or until another file is written to their path, and a completion
+            that is late takes effect until ``late``.
+        expires: seconds after its last part in which an upload ends of itself; 0.0 for never.
+        late: seconds after which a completion that was sent has no effect any more; 0.0 where an
+            abort bars it.
+        copy_etags: whether a copy has the etag of its source; if not, ``copied_from`` tells what a
+            file is a copy of.
     """
 
     smallest: int = 5 << 20
@@ -136,6 +144,10 @@ class Multipart(NamedTuple):
     matches: bool = True
     abort_tells: bool = True
     checked: bool = False
+    aborts: bool = True
+    expires: float = 0.0
+    late: float = 0.0
+    copy_etags: bool = True
 
 
 class Modes(NamedTuple):
@@ -277,6 +289,11 @@ class Traits:
     def guarded(self, etag: str | None) -> str | None:
         """Return what to require of the source of a rename: its etag, or no link."""
         return NOT_A_LINK if etag is None and self.links else etag
+
+    @property
+    def aborts(self) -> bool:
+        """Return whether the abort of an upload bars its completion."""
+        return self.multipart is None or self.multipart.aborts
 
     @property
     def fences(self) -> bool:

@@ -40,6 +40,20 @@ class PartPage:
     token: str | None = None
 
 
+class CopyingStore(Protocol):
+    """A store that remembers what a file was copied from.
+
+    That is so if ``Multipart.copy_etags`` is false.
+    """
+
+    async def copied_from(self, path: str) -> str | None:
+        """Return the path that the file ``path`` was copied from, or ``None``.
+
+        A file that was written since is no copy any more. Raises ``NotFoundError``.
+        """
+        ...
+
+
 class MultipartStore(BulkStore, Protocol):
     """A store with multipart uploads, invisible until completed.
 
@@ -47,11 +61,12 @@ class MultipartStore(BulkStore, Protocol):
     it was aborted: whichever comes first ends it, and from then on it is not there.
     """
 
-    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
         """Begin an upload of the file ``path``; return the service's name for it.
 
         ``token`` is a UUID that marks the file to be: ``head`` returns it if ``Traits.put_tokens``
-        is true, and ``completed`` identifies the file by it.
+        is true, and ``completed`` identifies the file by it. ``owner`` names the job and the task
+        attempt for people who find the parts, on stores where the caller's side makes that name.
         """
         ...
 
@@ -115,7 +130,8 @@ class MultipartStore(BulkStore, Protocol):
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """Delete an upload and its parts.
 
-        Raises ``NotFoundError`` if there is no such upload (any more).
+        It does nothing where parts cannot be deleted (``Multipart.aborts``). Raises
+        ``NotFoundError`` if there is no such upload (any more).
         """
         ...
 

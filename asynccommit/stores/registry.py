@@ -43,7 +43,7 @@ from asynccommit.stores.urls import Address
 log = logging.getLogger(__name__)
 
 _NEAR, _FAR = 5, 12  # attempts
-_ADLS = "asynccommit.stores.adls.store.AdlsStore"
+_ADLS = "asynccommit.stores.adls.opening.open_account"
 _GCS = "asynccommit.stores.gcs.store.GcsStore"
 _HDFS = "asynccommit.stores.hdfs.store.HdfsStore"
 _S3 = "asynccommit.stores.s3.store.S3Store"

@@ -33,6 +33,7 @@ from tests.crash import (
     test_uploads_races,
 )
 from tests.crash.worlds import ACCOUNTS, GCS, HDFS, KINDS, SETTLING
+from tests.support.flat_crashes import FlatWorld
 from tests.support.strikes import counted
 
 Violations = Callable[[int], Coroutine[Any, Any, list[str]]]
@@ -93,6 +94,9 @@ SIMULATIONS: Mapping[str, Simulation] = {
     ),
     "servers": Simulation(servers.violations, servers.ACTORS),
     "uploads": Simulation(test_uploads_races.violations, REQUESTS | DRIVERS | DOUBLED),
+    "blocks": Simulation(
+        partial(test_uploads_races.violations, of=FlatWorld), REQUESTS | DRIVERS | DOUBLED
+    ),
     "links": Simulation(test_link_makers.violations, frozenset({"link"}), asyncio.run),
     "children": Simulation(children.violations, children.ACTORS, asyncio.run),
     "stragglers": Simulation(open_directories.violations, open_directories.ACTORS, asyncio.run),

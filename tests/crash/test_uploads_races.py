@@ -14,7 +14,6 @@ from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.testing.models.crashes import Crash, Suspension, When
-from asynccommit.testing.models.s3.refusals import S3
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.draws import draw_climate
 from tests.crash.test_uploads_points import ACTS, SCENARIOS, TAKEN, TWO_TASKS, act, until_death
@@ -71,9 +70,16 @@ class Story:
         return found and [*found, *self.log]
 
 
-async def asleep(scenario: Scenario, name: str, *, after: bool, sleeps: int = SLEEPS) -> list[str]:
+async def asleep(
+    scenario: Scenario,
+    name: str,
+    *,
+    after: bool,
+    sleeps: int = SLEEPS,
+    of: type[World] = World,
+) -> list[str]:
     """Let a driver stand still at some request while another acts, and then go on."""
-    job, world = ready(scenario)
+    job, world = ready(scenario, of=of)
     whole = world.copy()
     first = driver(whole, job.scenario, "first")
     await commit(job.scenario, first, job.tasks)
@@ -150,7 +156,7 @@ async def violations(seed: int, **rules: Any) -> list[str]:
     job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]), **rules)
     story = Story(job, world)
     clock = asyncio.get_running_loop().time
-    world.weather = CountedWeather(rng, clock, draw_climate(rng, seed), S3)
+    world.weather = CountedWeather(rng, clock, draw_climate(rng, seed), world.dialect)
     async with asyncio.TaskGroup() as group:
         for number in range(rng.randint(2, 4)):
             name = "commit" if number == 0 else rng.choice([*ACTS, "rollback", "abort"])

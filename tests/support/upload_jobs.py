@@ -31,6 +31,7 @@ from asynccommit.testing.models.crashes import Crash, MortalS3Store, Process, Su
 from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.s3.client import TOKEN, SimS3Store
 from asynccommit.testing.models.s3.model import S3Bucket, S3Object, UploadRules
+from asynccommit.testing.models.s3.refusals import S3
 from tests.support.crashes import EPOCH, clock
 from tests.support.strikes import CountedProcess
 
@@ -134,11 +135,12 @@ class Watch:
 
     def look(self, bucket: S3Bucket) -> None:
         """Check the marker, if it is the job's."""
-        marker = bucket.objects.get(f"{ROOT}/_SUCCESS"[1:])
+        objects = bucket.objects
+        marker = objects.get(f"{ROOT}/_SUCCESS"[1:])
         if marker is None or f'"{JOB}"'.encode() not in marker.data:
             return
         for path, data in self.wanted.items():
-            found = bucket.objects.get(path[1:])
+            found = objects.get(path[1:])
             if found is None or found.data != data:
                 self.problems.append(f"_SUCCESS is there, and {path} is not")
 
@@ -183,6 +185,8 @@ class Ids:
 
 class World:
     """A bucket with what is in it, and the processes that ever reached it."""
+
+    dialect = S3
 
     def __init__(self, bucket: WatchedBucket, seed: int = 0) -> None:
         self.bucket = bucket
@@ -240,6 +244,11 @@ class World:
             for number, piece in enumerate(pieces, 1)
         ]
         return upload_id, tuple(Part(f'"{part.etag}"') for part in sent)
+
+    def store(self, process: Process, *, known: bool, host: Host) -> Store:
+        """Return what the process reaches it by."""
+        told = {"bucket": self.bucket, "weather": self.weather, "patience": 0.5, "known": known}
+        return MortalS3Store(Address("s3", BUCKET, "/"), told, process)
 
 
 # --- its tasks --------------------------------------------------------------------------------
@@ -347,11 +356,7 @@ def driver(
     assert process.name not in world.processes
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")
-    address = Address("s3", BUCKET, "/")
     known = world.known if known is None else known
-    told = {"bucket": world.bucket, "weather": world.weather, "patience": 0.5, "known": known}
-    inner = MortalS3Store(address, told, process)
-    store = wrap(inner, StoreSettings(rng, attempts=20))
 
     def is_running(other: str) -> bool | None:
         found = world.processes.get(other)
@@ -367,6 +372,7 @@ def driver(
         process=process.name,
         is_running=is_running,
     )
+    store = wrap(world.store(process, known=known, host=host), StoreSettings(rng, attempts=20))
     chosen = Options(workers=3, **{**scenario.options, **(options or {})})
     return Driver(process, UploadCommitter(store, scenario.layout(job_id), chosen, host))
 
@@ -446,9 +452,11 @@ def _differences(wanted: Mapping[str, bytes], found: Mapping[str, bytes]) -> lis
     return sorted(problems + [f"{path} is another" for path in both if wanted[path] != found[path]])
 
 
-def ready(scenario: Scenario, seed: int = 0, **rules: Any) -> tuple[Job, World]:
+def ready(
+    scenario: Scenario, seed: int = 0, of: type[World] = World, **rules: Any
+) -> tuple[Job, World]:
     """Return a job whose tasks have committed, beside another job that is at work."""
-    world = World.new(seed, **rules)
+    world = of.new(seed, **rules)
     for path, text in scenario.before.items():
         world.place(path, text)
     other = MagicLayout(DEST, OTHER)

@@ -10,6 +10,10 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.multipart import MultipartStore, Upload
 
 _ROUNDS = 3
+_STAYS = (
+    "the store cannot delete the parts of an upload: they go of themselves, or with the next file "
+    "that is written to their name"
+)
 _LEFT = "it still exists: a part arrived meanwhile; abort it again"
 
 
@@ -48,6 +52,10 @@ async def abort_uploads(
     """
     found = Aborted()
     left = list(uploads)
+    rules = store.traits.multipart
+    if rules is not None and not rules.aborts:
+        found.failures = [(one, RejectedError("abort_upload", one.path, _STAYS)) for one in left]
+        return found
     for number in range(_ROUNDS):
         ended, failures = await _abort_each(store, left)
         found.failures += failures

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 from asynccommit.commit.by_upload.context import UploadContext, write_over
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
@@ -16,6 +17,7 @@ from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, 
 from asynccommit.formats.success import MAX_SUCCESS_BYTES
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.multipart import CopyingStore
 from asynccommit.stores.tree import is_there, remove_tree
 
 _TRIES = 3
@@ -80,7 +82,7 @@ async def put_back(run: UploadContext, info: Info) -> bool:
         there = await _find(run, path)
         if there is not None and there.etag == info.etag:
             raise
-        return _is_copy(there, copy)
+        return await _is_copy(run, there, copy)
     return True
 
 
@@ -175,7 +177,7 @@ async def _say_changed(run: UploadContext, path: str, info: Info | None, left: l
     copy, there = await _find(run, run.layout.aside(path)), info or await _find(run, path)
     if copy is None:
         text = f"there is no copy of it in {run.layout.aside(path)}"
-    elif _is_copy(there, copy):
+    elif await _is_copy(run, there, copy):
         return
     else:
         text = f"another writer has {'deleted' if there is None else 'changed'} it since"
@@ -190,5 +192,13 @@ async def _find(run: UploadContext, path: str) -> Info | None:
         return None
 
 
-def _is_copy(info: Info | None, copy: Info) -> bool:
-    return info is not None and (info.size, info.etag) == (copy.size, copy.etag)
+async def _is_copy(run: UploadContext, info: Info | None, copy: Info) -> bool:
+    """Return whether a file is the one that was kept aside, put back."""
+    if info is None or info.size != copy.size:
+        return False
+    rules = run.store.traits.multipart
+    if rules is None or rules.copy_etags:
+        return info.etag == copy.etag
+    with suppress(NotFoundError):
+        return await cast(CopyingStore, run.store).copied_from(info.path) == copy.path
+    return False

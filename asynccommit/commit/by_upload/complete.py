@@ -6,18 +6,19 @@ of a completed upload follows from its parts.
 
 from __future__ import annotations
 
+from asynccommit.commit.by_upload.completion_window import CompletionWindow, completing
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.open_uploads import ended_as, is_open
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.spill import Entry
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.errors import ExistsError, LeaseLostError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
 
 GONE = (
-    "its upload is gone and its file does not exist: the upload was aborted, or the "
-    "file was replaced since"
+    "its upload is gone and its file does not exist: the upload was aborted, another writer has "
+    "taken its name, or the file was replaced since. The task that wrote it must run again"
 )
 
 
@@ -30,15 +31,28 @@ async def complete_uploads(run: UploadContext, plan: UploadPlan) -> None:
     """
 
     async def complete(pending: Pending) -> None:
-        info = await _complete(run, plan, pending)
+        info = await _in_time(run, plan, pending, window)
         await plan.made.append([Entry(pending.upload_id, pending.dest, pending.size, info.etag)])
         plan.completed_one(pending.dest)
         run.count_renamed()
 
     with run.meter.timed("job_stage_complete_uploads", plan.loaded.files):
-        await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)
+        async with completing(run) as window:
+            await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)
         run.meter.statistics.count("committer_bytes_committed", plan.loaded.bytes)
         run.meter.statistics.count("committer_commits_completed", plan.loaded.files)
+
+
+async def _in_time(
+    run: UploadContext, plan: UploadPlan, pending: Pending, window: CompletionWindow | None
+) -> Info:
+    """Complete an upload, once more if this process stood still meanwhile."""
+    try:
+        return await _complete(run, plan, pending)
+    except LeaseLostError:
+        if window is None or not await window.renew():
+            raise
+    return await _complete(run, plan, pending)
 
 
 async def _complete(run: UploadContext, plan: UploadPlan, pending: Pending) -> Info:

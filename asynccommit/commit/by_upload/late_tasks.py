@@ -68,6 +68,12 @@ async def _still_open(run: UploadContext, sweeper: Sweeper) -> Sequence[Upload]:
 
 
 def _left_open(run: UploadContext, left: Sequence[Upload]) -> str:
+    if not run.store.traits.aborts:
+        return (
+            f"{len(left)} uploads below {run.layout.dest} are open and not named by any file of "
+            f"this job, the first of {min(left).path[:300]}: tasks of this job that still run may "
+            "have begun them, or other jobs. They are paid for until they expire"
+        )
     path, upload_id, _ = min(left)
     dest, place = run.layout.dest, quoted(str(run.layout.dest))
     return (

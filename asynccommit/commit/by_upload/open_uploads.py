@@ -62,11 +62,16 @@ async def missing_uploads(run: UploadContext, loaded: LoadedSets) -> list[str] |
     Return ``None`` if uploads may not be listed. Uploads that are not listed are checked
     individually: some servers list no uploads below a directory.
     """
-    there = await fingerprints_of_open(run)
-    if there is None:
-        return None
-    with there, await fingerprints_of_pending(run, loaded) as wanted:
-        lost = wanted.missing(there)
+    wanted = await fingerprints_of_pending(run, loaded)
+    with wanted:
+        if run.store.traits.aborts:
+            there = await fingerprints_of_open(run)
+            if there is None:
+                return None
+            with there:
+                lost = wanted.missing(there)
+        else:  # a listing shows too little, and asks for each as well
+            lost = wanted.missing(Fingerprints(run.options.spill_directory))
     if not lost:
         return []
     ended: list[str] = []
@@ -91,7 +96,11 @@ async def refuse_missing(run: UploadContext, loaded: LoadedSets) -> None:
     if missing is None:
         run.warn("the uploads were not checked before the commit began: no permission to list")
     elif missing:
-        text = f"its upload was aborted, or completed by another process: {named(missing)}"
+        text = (
+            "its upload was aborted or has expired, another writer has taken its name, or it was "
+            f"completed by another process: {named(missing)}. Unless the job is committed, the "
+            "tasks that wrote them must run again"
+        )
         raise NotFoundError("complete_upload", missing[0], text)
 
 

@@ -66,7 +66,8 @@ async def preflight(
             await _in_the_way(run, plan, kept, adopt=adopt)
         await _plan_marker(run, plan, always=run.layout.dest.path in targets)
         _refuse_unfit_asides(run, plan)
-        if (run.options.check_sources or plan.asides or plan.old.count) and not adopt:
+        needed = run.options.check_sources or plan.asides or plan.old.count
+        if (needed or not run.store.traits.aborts) and not adopt:
             await refuse_missing(run, plan.loaded)
 
 

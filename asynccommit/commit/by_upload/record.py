@@ -275,7 +275,8 @@ async def refuse_aborted(run: UploadContext, plan: UploadPlan) -> None:
         there = {}
     if read.items() <= there.items():
         return
-    missing = await missing_uploads(run, plan.loaded)
+    # Where uploads cannot be aborted, that they are there tells nothing.
+    missing = await missing_uploads(run, plan.loaded) if run.store.traits.aborts else None
     if missing or (missing is None and not read.keys() <= there.keys()):
         raise _aborted(run)
 

@@ -5,6 +5,8 @@ open was not completed; it is looked at before it is aborted, since services dif
 to the abort of one that was. One that has ended was completed if its file bears its token. Uploads
 of Hadoop's tasks have none: their files are identified by their parts, and kept and reported if
 another job may have made the same. Files are deleted only while the commit record exists.
+
+Where uploads cannot be aborted, ``completion_window`` says from when on none is completed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from asynccommit.commit.by_upload.backups import put_back, restore
+from asynccommit.commit.by_upload.completion_window import outlast_completions
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.open_uploads import ended_as, is_open
@@ -54,6 +57,7 @@ async def undo_uploads(
 
     Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
     """
+    await outlast_completions(run)
     with Spill(run.options.spill_directory) as made:
         began = await _began(run, record)
         later = await _has_later(run, record, plan, began)
@@ -125,6 +129,8 @@ class _UploadRollback:
     async def _end(self, pending: Pending) -> Info | None:
         """End an upload; return its file, if it has certainly become one."""
         run, was_open = self.run, await self._was_open(pending)
+        if was_open and not run.store.traits.aborts:
+            return None  # and nobody completes it any more
         if was_open is not False and await self._is_aborted(pending):
             return None
         # Only now: a copy that was made before the completion is there when the upload is not.
@@ -148,7 +154,8 @@ class _UploadRollback:
             await store.abort_upload(pending.dest, pending.upload_id)
         except NotFoundError:
             return False
-        return store.traits.multipart is not None and store.traits.multipart.abort_tells
+        rules = store.traits.multipart
+        return rules is not None and rules.aborts and rules.abort_tells
 
     async def _was_open(self, pending: Pending) -> bool | None:
         try:

@@ -49,11 +49,13 @@ class Swept:
 
     Attributes:
         uploads: number of uploads that it aborted.
+        staying: number of uploads that cannot be aborted, and stay until they expire.
         names: the aborted uploads, up to a limit.
         unreadable: files that tell nothing of the uploads that they should name.
     """
 
     uploads: int = 0
+    staying: int = 0
     names: set[Name] = field(default_factory=set)
     unreadable: list[ManifestError] = field(default_factory=list)
 
@@ -112,13 +114,23 @@ class Sweeper:
         chosen = [name for name in names if still_open is None or name in still_open]
         if chosen and await is_held(run):  # else the files are another's, who took its id
             aborted = [name for name in chosen if await abort_one(run, name)]
-            swept.uploads += len(aborted)
+            if run.store.traits.aborts:
+                swept.uploads += len(aborted)
+            else:
+                swept.staying += len(aborted)
             if len(swept.names) < _MANY:
                 swept.names.update(aborted)
         run.meter.step()
 
     def warn(self) -> None:
-        """Warn of the files that could not be read."""
+        """Warn of the files that could not be read, and of uploads that stay."""
+        if self.swept.staying:
+            days = round(expiry_of(self._run) / 86_400)
+            self._run.warn(
+                f"{self.swept.staying} uploads cannot be aborted on this store: their blocks stay "
+                f"invisible, and are paid for, until {days} days after the last of them"
+            )
+            self.swept.staying = 0
         for problem in self.swept.unreadable:
             self._run.warn(f"uploads that it names may remain: {problem}")
 
@@ -206,6 +218,12 @@ def _intended(run: UploadContext, intent: UploadIntent, url: str) -> Iterator[Na
             yield checked_place(run.layout, f"/{key}"), upload_id
         except PreconditionError as error:
             raise ManifestError(url, f"{error.path} {error.detail}") from None
+
+
+def expiry_of(run: UploadContext) -> float:
+    """Return the seconds after which uploads end of themselves; 0.0 for never."""
+    rules = run.store.traits.multipart
+    return rules.expires if rules is not None else 0.0
 
 
 async def abort_one(run: UploadContext, name: Name) -> bool:

@@ -200,7 +200,8 @@ class AdlsClient(HttpClient[AdlsRequest]):
                 request.op,
                 request.path,
                 f"the account {self.place.account!r} has a flat namespace, where a rename is a "
-                "copy and a delete for every file: use an account with a hierarchical namespace "
+                "copy and a delete for every file: set fs.azure.account.hns.enabled=false to "
+                "commit by block lists there, or use an account with a hierarchical namespace "
                 "(Azure Data Lake Storage Gen2)",
             )
 

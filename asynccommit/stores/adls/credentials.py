@@ -22,7 +22,7 @@ from asynccommit.redact import redact
 from asynccommit.stores.adls.endpoint import AdlsEndpoint
 from asynccommit.stores.adls.hadoop import AbfsOptions
 from asynccommit.stores.adls.identity import Application, default_tokens, tokens_of
-from asynccommit.stores.adls.wire import SignedQuery
+from asynccommit.stores.adls.wire import VERSION, SignedQuery
 from asynccommit.stores.http.options import flag
 from asynccommit.stores.http.tokens import HttpCredential, Unchanging
 
@@ -119,6 +119,19 @@ class SharedKey(AdlsAnonymous):
         outer.update(inner.digest())
         signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
         headers["authorization"] = self._start + signature
+
+    def sas(self, resource: str, permissions: str, until: datetime) -> dict[str, str]:
+        """Return the parameters of a signature for one blob that ends at a moment.
+
+        Source: https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+        """
+        end = f"{until:%Y-%m-%dT%H:%M:%SZ}"
+        text = "\n".join([permissions, "", end, resource, "", "", "", VERSION, "b", *[""] * 7])
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(text.encode())
+        outer.update(inner.digest())
+        signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
+        return {"sv": VERSION, "sr": "b", "sp": permissions, "se": end, "sig": signature}
 
     def hide(self, text: str) -> str:
         return redact(text, (self.key,))

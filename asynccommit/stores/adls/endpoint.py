@@ -19,6 +19,7 @@ _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER = re.compile(r"\$?[a-z0-9](?:-?[a-z0-9]){0,62}")
 _OF_ACCOUNT = re.compile(r"([^.]+)\.(?:[^.]+\.)*(?:dfs|blob)\.", re.IGNORECASE)
 _BLOB = re.compile(r"(?<=\.)blob(?=\.)", re.IGNORECASE)
+_DFS = re.compile(r"(?<=\.)dfs(?=\.)")
 _ENDPOINT = re.compile(
     r"(?P<protocol>https?)://(?P<server>(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)"
     r"(?P<path>(?:/[a-z0-9-]+)*)/?",
@@ -71,6 +72,11 @@ class AdlsEndpoint:
     def source(self) -> str:
         """Path of the container as the source of a rename is named."""
         return "/" + quote(self.container, safe="")
+
+    @property
+    def blob_origin(self) -> str:
+        """The origin of the account's other endpoint, for blobs."""
+        return _DFS.sub("blob", self.origin)
 
     @property
     def limit(self) -> str:

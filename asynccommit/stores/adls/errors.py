@@ -35,14 +35,22 @@ _REFUSED_FOR_NOW = frozenset(
         "ContainerBeingDeleted",
         "AccountBeingCreated",
         "Md5Mismatch",
+        "PendingCopyOperation",
     }
 )
 # A caller that took these for a missing path would continue in vain.
 _NO_STORE = frozenset({"FilesystemNotFound", "ContainerNotFound", "AccountNotFound"})
 # The last: the caller may make files there, but not write over one.
-_THERE = frozenset({"PathAlreadyExists", "DirectoryNotEmpty", "UnauthorizedBlobOverwrite"})
+_THERE = frozenset(
+    {"PathAlreadyExists", "BlobAlreadyExists", "DirectoryNotEmpty", "UnauthorizedBlobOverwrite"}
+)
 _OTHER_KIND = frozenset(
-    {"InvalidSourceOrDestinationResourceType", "ResourceTypeMismatch", "PathConflict"}
+    {
+        "InvalidSourceOrDestinationResourceType",
+        "ResourceTypeMismatch",
+        "PathConflict",
+        "InvalidBlobType",
+    }
 )
 # Said of a path where nothing was to be.
 _THERE_TOO = frozenset({"InvalidSourceOrDestinationResourceType", "ConditionNotMet"})
@@ -71,6 +79,19 @@ _IN_FABRIC = (
     "ITEM.Lakehouse/Files or Tables, of an item that is there?"
 )
 
+# What keeps a blob as it is, and what its owner can do about it.
+_KEPT = {
+    "BlobImmutableDueToPolicy": "an immutability policy keeps the blob: wait until it ends, or "
+    "give the file another name",
+    "BlobImmutableDueToLegalHold": "a legal hold keeps the blob: clear it, or give the file "
+    "another name",
+    "SnapshotsPresent": "the blob has snapshots, which are not deleted here: delete them first",
+    "LeaseIdMissing": "somebody holds a lease on the blob: release or break it, then resume",
+    "LeaseNotPresentWithBlobOperation": "its lease has changed hands: resume",
+    "InvalidBlobType": "a blob of another type has this name: delete it, or choose another name",
+    "BlobArchived": "the blob is archived: rehydrate it, then resume",
+}
+
 _XML = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<\n]*)")
 
 
@@ -94,6 +115,11 @@ class AdlsRequest(NamedTuple):
     new: bool = False
     aside: bool = False
     dest: str = ""
+
+    @property
+    def look(self) -> AdlsRequest:
+        """The same as a question that goes with it: it changes nothing."""
+        return AdlsRequest(self.op, self.path)
 
 
 class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
@@ -138,6 +164,8 @@ class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
         if code in _NO_STORE:
             detail += f": there is no container {self._place.container!r} in the account "
             detail += f"{self._place.account!r}; create it, or correct the URL"
+        if code in _KEPT:
+            detail += f": {_KEPT[code]}"
         return self.error(_kind(request, status, code), request, detail)
 
     def _denial(self, answer: Response, code: str) -> str:

@@ -15,6 +15,7 @@ from asynccommit.options.values import boolean, size
 from asynccommit.stores.adls.identity import Application, AzureMachine
 
 PREFIX = "fs.azure."
+HIERARCHICAL = PREFIX + "account.hns.enabled"
 
 _KEY = PREFIX + "account.key"
 _SAS = PREFIX + "sas.fixed.token"
@@ -52,7 +53,7 @@ class AbfsOptions:
 
     def hierarchical(self, host: str) -> bool | None:
         """Return whether the account is said to have a hierarchical namespace."""
-        return self.flag(PREFIX + "account.hns.enabled", host)
+        return self.flag(HIERARCHICAL, host)
 
     def block(self, host: str) -> int | None:
         """Return the bytes of one append of a large file; ``None`` if not given."""

@@ -30,6 +30,7 @@ _SOME = (  # of stores that have them
     *("draft", "reserve", "fill"),
     *("begin_stream", "put_block", "end_stream", "abort_stream"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
+    "copied_from",
     *("list_uploads", "list_parts", "put_marker", "copy_if", "learn"),
 )
 
@@ -230,9 +231,9 @@ class Wrapped:
         use: QuotaUse = await self._call(Op("quotas", (path,), False, True))
         return use
 
-    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
         """See ``MultipartStore.create_upload``."""
-        op = Op("create_upload", (path,), True, True, {"token": token})
+        op = Op("create_upload", (path,), True, True, {"token": token, "owner": owner})
         upload_id: str = await self._call(op)
         return upload_id
 
@@ -272,6 +273,11 @@ class Wrapped:
         """See ``MultipartStore.copy_if``."""
         options = {"replaces": replaces}
         await self._call(Op("copy_if", (source, dest, etag), True, True, options))
+
+    async def copied_from(self, path: str) -> str | None:
+        """See ``CopyingStore.copied_from``."""
+        source: str | None = await self._call(Op("copied_from", (path,), False, True))
+        return source
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""

@@ -134,7 +134,7 @@ class S3Store(FlatStore[S3Request]):
 
     # --- uploads -----------------------------------------------------------------------------
 
-    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
         return await self._uploads.create(S3Request("create_upload", path, writes=True), token)
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:

@@ -13,7 +13,7 @@ import anyio
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Failure, Intents
 from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
-from asynccommit.commit.by_upload.task.pending import check_place, pending_commit
+from asynccommit.commit.by_upload.task.pending import check_place, owner_name, pending_commit
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS
 from asynccommit.commit.by_upload.writer import UploadWriter, abort_upload
 from asynccommit.commit.tasks.block_writer import Slots
@@ -103,7 +103,8 @@ class MagicFiles:
 
     async def _begin(self, path: str, token: str) -> str:
         await self._living.look()
-        upload_id = await self._run.store.create_upload(path, token=token)
+        owner = owner_name(self._run, self._attempt_id)
+        upload_id = await self._run.store.create_upload(path, token=token, owner=owner)
         try:
             await self._intents.record((path, upload_id))
             await self._living.require()

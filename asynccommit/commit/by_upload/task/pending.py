@@ -10,6 +10,11 @@ from asynccommit.formats.pending import TOKEN, PendingCommit
 from asynccommit.stores.parts import Part
 
 
+def owner_name(run: UploadContext, attempt_id: str) -> str:
+    """Return what names job and attempt in the ids of parts."""
+    return f"{run.layout.uuid[-8:]}-{attempt_id[-15:]}"
+
+
 def pending_commit(
     run: UploadContext,
     attempt_id: str,

@@ -15,7 +15,7 @@ from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Intents
 from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
 from asynccommit.commit.by_upload.task.local import LocalFile, read_part
-from asynccommit.commit.by_upload.task.pending import pending_commit
+from asynccommit.commit.by_upload.task.pending import owner_name, pending_commit
 from asynccommit.commit.by_upload.writer import part_size_for, ranges
 from asynccommit.errors import ExistsError
 from asynccommit.formats.pending import PendingCommit
@@ -88,7 +88,7 @@ async def send(
     living = living or JobLiveness(run, attempt_id)
     try:
         await living.look()
-        await for_each(files, partial(_begin, run), workers=run.workers)
+        await for_each(files, partial(_begin, run, attempt_id), workers=run.workers)
         begun = [(each.path, each.upload_id) for each in files]
         if begun:
             await Intents(run, attempt_id).record(*begun)
@@ -103,9 +103,12 @@ async def send(
     return [_commit(run, attempt_id, each) for each in files]
 
 
-async def _begin(run: UploadContext, sending: Sending) -> None:
+async def _begin(run: UploadContext, attempt_id: str, sending: Sending) -> None:
     sending.token = run.host.new_id()
-    sending.upload_id = await run.store.create_upload(sending.path, token=sending.token)
+    owner = owner_name(run, attempt_id)
+    sending.upload_id = await run.store.create_upload(
+        sending.path, token=sending.token, owner=owner
+    )
 
 
 _Piece = tuple[Sending, int, int, int]

@@ -33,7 +33,7 @@ _DFS_PARAMETERS = frozenset(
     )
 )
 _BLOB_HEADERS = ("x-ms-blob-type", "x-ms-delete-snapshots", "x-ms-copy-source")
-_BLOB_AGENTS = ("azblob", "storage-blob", "storage.blobs")
+_BLOB_AGENTS = ("azblob", "storage-blob", "storage.blobs", "asynccommit-blob")
 # The SDKs for Data Lake read paths and their properties from the blob endpoint.
 _LAKE_AGENTS = ("storage-dfs", "datalake")
 

@@ -230,21 +230,25 @@ class AdlsEmulator(Emulator):
             connection.send(self._control.answer(request))
             return
         try:
-            call = AdlsCall(request, read_target(request, self.accounts))
-            if self._onelake is not None:
-                for name in onelakes.take_headers(call, self.ignored):
-                    self.weather.struck[f"ignored {name}"] += 1
-                onelakes.check_level(call)
-            route = (self._blob if call.blob else self._dfs).route(call)
+            call, route = self.read(request)
         except store.Refusal as error:
             self.send(connection, self.wire.refusal(request, error))
             return
         decision = self.weather.decide(route.op, call.place)
         if decision is CLEAR:
-            self.send(connection, self._perform(call, route))
+            self.send(connection, self.perform(call, route))
         else:
-            storm = Storm(decision, partial(self._perform, call, route))
+            storm = Storm(decision, partial(self.perform, call, route))
             storm.meet(partial(self._end, call, connection, decision))
+
+    def read(self, request: ServerRequest) -> tuple[AdlsCall, AdlsRoute]:
+        """Return what a request asks for. Raises ``Refusal``."""
+        call = AdlsCall(request, read_target(request, self.accounts))
+        if self._onelake is not None:
+            for name in onelakes.take_headers(call, self.ignored):
+                self.weather.struck[f"ignored {name}"] += 1
+            onelakes.check_level(call)
+        return call, (self._blob if call.blob else self._dfs).route(call)
 
     def _end(
         self, call: AdlsCall, connection: Connection, decision: FaultDecision, answer: bytes | None
@@ -260,7 +264,8 @@ class AdlsEmulator(Emulator):
     def _check(self, call: AdlsCall, op: str) -> None:
         self.keyring.check(call, op, self.host.now())
 
-    def _perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
+    def perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
+        """Carry out a request and return the whole response, without weather."""
         try:
             self._check(call, route.op)
             _refuse_unsupported(call)

@@ -85,7 +85,7 @@ def blobs_xml(
     if delimiter not in ("", "/"):
         raise refusal("InvalidQueryParameterValue")
     prefix = query.get("prefix", "")
-    directory, _, start = prefix.rpartition("/")
+    directory = prefix.rpartition("/")[0]
     entries, token = _page(account, call, directory, recursive=not delimiter)
     included = query.get("include", "").lower().split(",")
     if uncommitted and "uncommittedblobs" in included:
@@ -93,7 +93,7 @@ def blobs_xml(
     shown = "".join(
         _entry(account, name, node, delimiter, included)
         for name, node in entries
-        if name.startswith(prefix) or not start
+        if name.startswith(prefix)
     )
     attributes = f' ContainerName="{xml_text(call.filesystem)}"'
     return results_xml(call, scheme, attributes, f"<Blobs>{shown}</Blobs>", token)

@@ -294,7 +294,7 @@ class SimS3Store(Sender):
 
     # --- parts ---------------------------------------------------------------------------------
 
-    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
         """See ``MultipartStore.create_upload``."""
         asked = Asked("create_upload", path, writes=True)
         marks = {} if token is None else {TOKEN: token}

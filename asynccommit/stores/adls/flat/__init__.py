@@ -1,0 +1,1 @@
+"""Flat Azure Blob Storage: accounts without a hierarchical namespace."""
