@@ -129,7 +129,7 @@ def run_on_adls(
             f"{weather.limit:,} requests/s at most, {weather.lost} of the renames lose theirs"
         )
         say("starting Spark")
-        conf = spark_conf([jar], _account_conf(emulator))
+        conf = spark_conf([jar], account_conf(emulator))
         with ground.session(THREADS, conf) as spark:
             return _AdlsScenario(spark, emulator, ground, say).go(weather)
 
@@ -176,7 +176,7 @@ def client_conf(account: str, key: str, endpoint: str) -> Mapping[str, str]:
     }
 
 
-def _account_conf(emulator: RunningEmulator) -> Mapping[str, str]:
+def account_conf(emulator: RunningEmulator) -> Mapping[str, str]:
     """Return Hadoop's options for the emulator's account."""
     pairs = [part.partition("=") for part in emulator.facts["connection_string"].split(";")]
     key = next(value for name, _, value in pairs if name == "AccountKey")

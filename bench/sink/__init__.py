@@ -1,4 +1,4 @@
-"""The log of a streaming sink: whether its cost stays what it was after thousands of batches."""
+"""Streaming sinks: what a batch costs, and whether a log costs the same after thousands of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.sink import batches
+from bench.sink import batches, compaction, queries
 
-ROWS = ("batches", "memory")
+ROWS = ("batches", "memory", "queries", "compaction")
 
 Say = Callable[[str], None]
 
@@ -20,6 +20,8 @@ def run(rows: Sequence[str] = ROWS, *, quick: bool, folder: str | None, say: Say
     measure: dict[str, Callable[[], Any]] = {
         "batches": lambda: batches.run(quick=quick, folder=folder),
         "memory": lambda: _memory(quick=quick),
+        "queries": lambda: queries.run(quick=quick, folder=folder),
+        "compaction": lambda: compaction.run(quick=quick, folder=folder),
     }
     result = {}
     for row in ROWS:

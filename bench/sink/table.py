@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bench.sink import compaction, queries
+
 _KINDS = {
     "add_ms": "add, between compactions",
     "latest_ms": "newest batch",
@@ -25,6 +27,10 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
             f"{found['peak_growth_megabytes']:.0f} MB more at the peak, "
             f"{found['bytes_an_entry']:.0f} bytes an entry"
         )
+    if "queries" in result:
+        yield from queries.lines(result["queries"])
+    if "compaction" in result:
+        yield from compaction.lines(result["compaction"])
 
 
 def _batches(found: Mapping[str, Any]) -> Iterator[str]:
