@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from asynccommit.runtime.former import Former, function_of_tasks, functions_of_jobs
+from asynccommit.former import Former, function_of_tasks, functions_of_jobs
 from asynccommit.runtime.lazy import lazy_names
 from asynccommit.showing import Display, show_by
 from asynccommit.version import __version__
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from asynccommit.commit.layouts.layout import TaskCommit
     from asynccommit.commit.meter import Progress
     from asynccommit.commit.task import Task
+    from asynccommit.commit.tasks.writers import Writer
     from asynccommit.errors import (
         AsyncCommitError,
         CommitError,
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
     )
     from asynccommit.options.job import Mode, OnFailure, OnUnfinished, Options, OptionWarning
     from asynccommit.options.uploads import UploadOptions
-    from asynccommit.results import AbortReport, JobReport, JobStatus, State
+    from asynccommit.results import AbortReport, JobReport, JobState, JobStatus
+    from asynccommit.stores.base import Info, Page, Store, Traits
     from asynccommit.stores.opening import open_store
 else:
 
@@ -71,6 +73,7 @@ else:
             "commit.meter": ["Progress"],
             "commit.layouts.layout": ["TaskCommit"],
             "commit.task": ["Task"],
+            "commit.tasks.writers": ["Writer"],
             "errors": [
                 "AsyncCommitError",
                 "CommitError",
@@ -98,10 +101,14 @@ else:
             ],
             "options.job": ["Mode", "OnFailure", "OnUnfinished", "Options", "OptionWarning"],
             "options.uploads": ["UploadOptions"],
-            "results": ["AbortReport", "JobReport", "JobStatus", "State"],
+            "results": ["AbortReport", "JobReport", "JobStatus", "JobState"],
+            "stores.base": ["Info", "Page", "Store", "Traits"],
             "stores.opening": ["open_store"],
         },
         {
+            "State": Former(
+                lambda: import_module("asynccommit.results").JobState, "asynccommit.JobState"
+            ),
             **functions_of_jobs(__name__, _job),
             "open_committer": Former(
                 lambda: import_module("asynccommit.committers").open_committer,
@@ -123,9 +130,11 @@ __all__ = [
     "DeniedError",
     "ExistsError",
     "ForeignCommitError",
+    "Info",
     "Job",
     "JobHandle",
     "JobReport",
+    "JobState",
     "JobStatus",
     "LeaseLostError",
     "ManifestError",
@@ -138,21 +147,24 @@ __all__ = [
     "Options",
     "OutcomeUnknownError",
     "OwnedError",
+    "Page",
     "PreconditionError",
     "PreflightError",
     "Progress",
     "RejectedError",
-    "State",
+    "Store",
     "StoreError",
     "Task",
     "TaskCommit",
     "ThrottledError",
+    "Traits",
     "UnavailableError",
     "UnfinishedError",
     "UnsupportedError",
     "UploadOptions",
     "UrlError",
     "ValidationError",
+    "Writer",
     "__version__",
     "job",
     "job_statuses",

@@ -30,7 +30,7 @@ from asynccommit.results import JobReport
 from asynccommit.stores.urls import parse_url
 from asynccommit.sync import BlockingJob, BlockingTask
 
-__all__ = ["commit_parallel", "partition_directory"]
+__all__ = ["Executor", "Pool", "commit_parallel", "partition_directory"]
 
 Item = TypeVar("Item")
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from asynccommit.former import FormerField
 from asynccommit.showing import display
 
 
@@ -126,10 +127,11 @@ class JobReport(_Shown):
         ignored: URLs of manifests that no task commit message names.
         success: URL of ``_SUCCESS``, ``None`` if it was disabled.
         report: URL of the summary, ``None`` without a report directory.
-        already: whether the job had been committed before; nothing was done.
+        already_committed: whether the job had been committed before; nothing was done.
         resumed: whether an interrupted commit was finished.
         rolled_back: whether the commit to resume was a rollback, which was finished.
-        left: paths that could not be restored to their previous state; a warning says why.
+        not_restored: paths that could not be restored to their previous state; a warning says
+            why.
         epoch: number of owners that this commit has had, one after the other.
         dry_run: whether nothing was done: the other attributes are those of a commit to come.
         timeline: stages, requests and latencies over time; not part of the JSON.
@@ -155,13 +157,16 @@ class JobReport(_Shown):
     ignored: Sequence[str] = ()
     success: str | None = None
     report: str | None = None
-    already: bool = False
+    already_committed: bool = False
     resumed: bool = False
     rolled_back: bool = False
-    left: Sequence[str] = ()
+    not_restored: Sequence[str] = ()
     epoch: int = 1
     dry_run: bool = False
     timeline: Timeline | None = field(default=None, compare=False)
+
+    already = FormerField("already_committed")
+    left = FormerField("not_restored")
 
     def _told(self) -> Mapping[str, object]:
         told = {"job_id": self.job_id, "dest": self.dest, "files": self.files, "bytes": self.bytes}
@@ -170,18 +175,18 @@ class JobReport(_Shown):
             seconds=round(self.seconds, 3),
             replaced=self.replaced,
             warnings=len(self.warnings),
-            left=len(self.left),
+            not_restored=len(self.not_restored),
             dry_run=self.dry_run,
-            already=self.already,
+            already_committed=self.already_committed,
             resumed=self.resumed,
             rolled_back=self.rolled_back,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return plain JSON values, former names of fields included."""
         value = asdict(replace(self, timeline=None))
         del value["timeline"]
-        return value
+        return {**value, "already": self.already_committed, "left": self.not_restored}
 
     def to_html(self) -> str:
         """Return the report as a page that needs no other file.
@@ -212,8 +217,8 @@ class AbortReport(_Shown):
         restored: number of files or directories that were put back in their place.
         uploads: number of uploads that were aborted and that no commit would have completed.
         warnings: problems that the caller should know of.
-        left: paths that a rollback could not restore to their previous state, at most a thousand; a
-            warning says why.
+        not_restored: paths that a rollback could not restore to their previous state, at most a
+            thousand; a warning says why.
     """
 
     job_id: str
@@ -225,7 +230,9 @@ class AbortReport(_Shown):
     restored: int = 0
     uploads: int = 0
     warnings: Sequence[str] = ()
-    left: Sequence[str] = ()
+    not_restored: Sequence[str] = ()
+
+    left = FormerField("not_restored")
 
     def _told(self) -> Mapping[str, object]:
         return {"job_id": self.job_id, "outcome": self.outcome} | _counts(
@@ -235,15 +242,15 @@ class AbortReport(_Shown):
             restored=self.restored,
             uploads=self.uploads,
             warnings=len(self.warnings),
-            left=len(self.left),
+            not_restored=len(self.not_restored),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
+        """Return plain JSON values, former names of fields included."""
+        return {**asdict(self), "left": self.not_restored}
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """The state of a job.
 
     A job whose commit has not begun is ``RUNNING`` if its driver lives; ``DEAD`` if its driver has
@@ -268,7 +275,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-NOT_BEGUN = (State.RUNNING, State.DEAD, State.UNKNOWN)
+NOT_BEGUN = (JobState.RUNNING, JobState.DEAD, JobState.UNKNOWN)
 """The states of a job whose commit has not begun."""
 
 
@@ -299,7 +306,7 @@ class JobStatus(_Shown):
 
     job_id: str
     attempt: int
-    state: State
+    state: JobState
     started_ms: int = 0
     files: int = 0
     bytes: int = 0
@@ -323,8 +330,8 @@ class JobStatus(_Shown):
     @property
     def unfinished(self) -> bool:
         """Return whether somebody must finish or undo it because no owner does."""
-        return self.state in (State.STOPPED, State.EXPIRED) or (
-            self.state in (State.ROLLING_BACK, State.COMMITTED) and self.alive is False
+        return self.state in (JobState.STOPPED, JobState.EXPIRED) or (
+            self.state in (JobState.ROLLING_BACK, JobState.COMMITTED) and self.alive is False
         )
 
     @property
@@ -333,7 +340,7 @@ class JobStatus(_Shown):
 
         ``error`` holds the reason.
         """
-        return self.state is State.STOPPED and self.epoch == 0
+        return self.state is JobState.STOPPED and self.epoch == 0
 
     def _told(self) -> Mapping[str, object]:
         began = ""

@@ -34,18 +34,18 @@ from asynccommit.commit.orders import Runner
 from asynccommit.commit.task import Task, to_arrow
 from asynccommit.engine.blocking import BlockingStore
 from asynccommit.errors import UnsupportedError
+from asynccommit.former import (
+    former_names,
+    function_of_tasks,
+    functions_of_jobs,
+    warn_of_former,
+)
 from asynccommit.options.checked import Url
 from asynccommit.options.job import AnyMode, Mode
 from asynccommit.progress.cell import is_notebook, shown_in_cell
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.at_exit import busy, entered, leaving
 from asynccommit.runtime.background import wait_for_all
-from asynccommit.runtime.former import (
-    former_names,
-    function_of_tasks,
-    functions_of_jobs,
-    warn_of_former,
-)
 from asynccommit.runtime.loop_thread import Early, call, short, submit
 from asynccommit.stores import opening
 

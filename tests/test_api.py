@@ -10,13 +10,13 @@ import pytest
 from asynccommit import (
     CommitError,
     CommittedError,
+    JobState,
     Mode,
     OptionError,
     Options,
     OwnedError,
     PreflightError,
     Progress,
-    State,
     UnfinishedError,
     api,
     job_statuses,
@@ -222,7 +222,7 @@ def test_resume_job(tmp_path: Path) -> None:
 
     assert (report.job_id, report.resumed, report.files) == (JOB, True, 3)
     assert visible(tmp_path) == WHOLE
-    assert asyncio.run(api.job(tmp_path, JOB).resume()).already
+    assert asyncio.run(api.job(tmp_path, JOB).resume()).already_committed
     with pytest.raises(NotFoundError, match="no unfinished commit"):
         asyncio.run(api.job(tmp_path).resume())
 
@@ -247,8 +247,8 @@ def test_job_statuses(tmp_path: Path) -> None:
     found = {status.job_id: status for status in asyncio.run(job_statuses(tmp_path))}
 
     assert {job_id: status.state for job_id, status in found.items()} == {
-        "other": State.RUNNING,
-        JOB: State.STOPPED,
+        "other": JobState.RUNNING,
+        JOB: JobState.STOPPED,
     }
     assert (found[JOB].files, found[JOB].done, found[JOB].unfinished) == (3, None, True)
     assert asyncio.run(job_statuses(tmp_path / "none")) == []

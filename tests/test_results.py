@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from asynccommit import AbortReport, JobReport, JobStatus, State
+from asynccommit import AbortReport, JobReport, JobState, JobStatus
 
 REPORT = JobReport("j", "file:/t", files=2, bytes=10, filenames=[f"/t/{n}" for n in range(100)])
 
@@ -21,7 +21,7 @@ def test_text_of_a_report_is_one_short_line() -> None:
 
 def test_text_of_a_status_has_dates() -> None:
     """A status has the time of its commit as a date, and why it stopped."""
-    status = JobStatus("j", 0, State.STOPPED, 1_795_000_000_000, 10, done=3, error="no space")
+    status = JobStatus("j", 0, JobState.STOPPED, 1_795_000_000_000, 10, done=3, error="no space")
     assert repr(status) == (
         "JobStatus(job_id='j', state='stopped', done=3, files=10, "
         "started='2026-11-18 11:06:40+00:00', error='no space')"
@@ -30,8 +30,8 @@ def test_text_of_a_status_has_dates() -> None:
 
 def test_text_of_an_abort_counts() -> None:
     """An abort counts the paths that it could not restore."""
-    told = repr(AbortReport("j", "deleted", left=["/t/a"]))
-    assert told == "AbortReport(job_id='j', outcome='deleted', left=1)"
+    told = repr(AbortReport("j", "deleted", not_restored=["/t/a"]))
+    assert told == "AbortReport(job_id='j', outcome='deleted', not_restored=1)"
 
 
 def test_print_shows_a_report_with_its_warnings() -> None:
@@ -45,7 +45,7 @@ def test_print_shows_a_report_with_its_warnings() -> None:
 
 def test_rich_prints_reports_with_their_warnings() -> None:
     """``print`` of rich shows the table that the command shows, and the warnings."""
-    status = JobStatus("j", 0, State.STOPPED, epoch=1, files=10, done=3, owner="alice@host")
+    status = JobStatus("j", 0, JobState.STOPPED, epoch=1, files=10, done=3, owner="alice@host")
     abort = AbortReport("j", "deleted", warnings=["slow"])
     console = Console(file=io.StringIO(), width=100)
     with console.capture() as captured:

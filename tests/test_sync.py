@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster
 
-from asynccommit import Mode, OptionError, Progress, State, sync
+from asynccommit import JobState, Mode, OptionError, Progress, sync
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError, PreflightError, UnsupportedError
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
@@ -171,7 +171,7 @@ def test_ending_commits_that_were_cut_short(tmp_path: Path) -> None:
     cut_short(tmp_path)
 
     (status,) = sync.job_statuses(tmp_path)
-    assert (status.job_id, status.state) == (JOB, State.STOPPED)
+    assert (status.job_id, status.state) == (JOB, JobState.STOPPED)
     report = sync.job(tmp_path).rollback()
     assert (report.rolled_back, visible(tmp_path)) == (True, old)
 

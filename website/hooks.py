@@ -16,16 +16,16 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 GROUPS = {
-    "Run a job": ("open_job", "Job", "Task", "TaskCommit", "Mode"),
+    "Run a job": ("open_job", "Job", "Task", "Writer", "TaskCommit", "Mode"),
     "A job from anywhere, also after a crash": (
         "job",
         "JobHandle",
         "job_statuses",
         "JobStatus",
-        "State",
+        "JobState",
     ),
     "Reports and progress": ("JobReport", "AbortReport", "Progress"),
-    "Open a store": ("open_store",),
+    "Open a store": ("open_store", "Store", "Info", "Page", "Traits"),
     "Options": ("Options", "UploadOptions", "OnFailure", "OnUnfinished", "OptionWarning"),
     "For authors of engines": ("CommitterWarning",),
     "Errors of arguments": ("AsyncCommitError", "OptionError", "UrlError", "UnsupportedError"),

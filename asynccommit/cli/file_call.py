@@ -26,7 +26,7 @@ from asynccommit.inspect.job_files import OpenJobs, job_directory_of
 from asynccommit.progress.console import console_progress
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.base import Info
-from asynccommit.stores.opening import open_store
+from asynccommit.stores.opening import open_place
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.traffic import waiting_for
 from asynccommit.stores.urls import Address
@@ -82,7 +82,7 @@ class FileCall:
     async def _run(
         self, step: Callable[[Wrapped, OnBulk], Awaitable[T]], on_progress: OnProgress
     ) -> T:
-        async with open_store(
+        async with open_place(
             self.place,
             storage_options=self.storage,
             rate=self.rate,

@@ -14,7 +14,7 @@ from asynccommit.cli.output import Output
 from asynccommit.commit.hints import quoted
 from asynccommit.engine.journals import read_local
 from asynccommit.engine.report import BulkReport
-from asynccommit.engine.settling import resume, undo
+from asynccommit.engine.settling import resume, rollback
 from asynccommit.errors import OptionError
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address, parse_url
@@ -33,16 +33,16 @@ Resume = Annotated[
         "--resume", metavar="JOURNAL", help="Finish an interrupted move; no other arguments."
     ),
 ]
-Undo = Annotated[
+Rollback = Annotated[
     str | None,
-    typer.Option("--undo", metavar="JOURNAL", help="Undo an interrupted move."),
+    typer.Option("--rollback", metavar="JOURNAL", help="Undo an interrupted move."),
 ]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Move files of unfinished jobs, too; with --resume or --undo: do not wait for a dead "
-        "owner's lease.",
+        help="Move files of unfinished jobs, too; with --resume or --rollback: do not wait for a "
+        "dead owner's lease.",
     ),
 ]
 LeaseSeconds = Annotated[
@@ -62,13 +62,13 @@ class Settling:
 
     Attributes:
         resume: the journal of a move to finish.
-        undo: the journal of a move to undo.
+        rollback: the journal of a move to undo.
         force: do not wait for the lease of an owner.
         lease: seconds without a heartbeat after which another may continue.
     """
 
     resume: str | None
-    undo: str | None
+    rollback: str | None
     force: bool
     lease: float | None
 
@@ -77,13 +77,13 @@ class Settling:
 
         ``others`` are the values of options that do not go with it. Raises ``OptionError``.
         """
-        if self.resume is None and self.undo is None:
+        if self.resume is None and self.rollback is None:
             return None
-        if self.resume is not None and self.undo is not None:
-            raise OptionError("expected either --resume or --undo")
+        if self.resume is not None and self.rollback is not None:
+            raise OptionError("expected either --resume or --rollback")
         if any(others):
-            raise OptionError("--resume and --undo take everything else from the journal")
-        return self.resume if self.undo is None else self.undo
+            raise OptionError("--resume and --rollback take everything else from the journal")
+        return self.resume if self.rollback is None else self.rollback
 
     def run(
         self,
@@ -96,11 +96,11 @@ class Settling:
     ) -> BulkReport:
         """Finish or undo the move.
 
-        Raises as ``engine.resume`` and ``engine.undo`` do.
+        Raises as ``engine.resume`` and ``engine.rollback`` do.
         """
         place = absolute(journal)
         call = FileCall(_store_of(place), store_options(storage), rate, workers, output)
-        settle = undo if self.resume is None else resume
+        settle = rollback if self.resume is None else resume
 
         async def run(store: Wrapped, on_bulk: OnBulk) -> BulkReport:
             return await settle(
@@ -114,7 +114,7 @@ def advice_of(journal: str) -> str:
     """Return how a move with a journal is continued."""
     name = quoted(absolute(journal).path if absolute(journal).scheme == "file" else journal)
     return (
-        f"finish the move: asynccommit mv --resume {name} - or undo it: asynccommit mv --undo "
+        f"finish the move: asynccommit mv --resume {name} - or undo it: asynccommit mv --rollback "
         f"{name}"
     )
 

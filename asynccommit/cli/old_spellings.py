@@ -24,6 +24,7 @@ def _milliseconds(value: str) -> str:
 
 
 OPTIONS: Mapping[tuple[tuple[str, ...], str], tuple[str, Callable[[str], str]]] = {
+    (("mv",), "--undo"): ("--rollback", _same),
     (("uploads", "abort"), "--job"): ("--job-id", _same),
     (("simulate",), "--latency-ms"): ("--latency", _milliseconds),
 }

@@ -16,7 +16,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import AsyncCommitError
 from asynccommit.inspect.discovery import look_at, open_stores
 from asynccommit.inspect.status import JobView, view
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.runtime.loop_thread import submit
 
 
@@ -92,8 +92,8 @@ def _what_is_left(layout: Layout, storage: StorageOptions) -> str:
         commit = job_command("commit", layout, "--tasks", str(found.status.tasks))
         return f"nothing was changed. To continue: {found.resume.command or commit}"
     said = {
-        State.ROLLING_BACK: f"the rollback can be finished: {found.abort.command}",
-        State.COMMITTED: f"the job is committed; finish its clean-up with: {resume}",
+        JobState.ROLLING_BACK: f"the rollback can be finished: {found.abort.command}",
+        JobState.COMMITTED: f"the job is committed; finish its clean-up with: {resume}",
     }
     return said.get(found.status.state, f"the commit can be resumed: {resume}")
 

@@ -176,10 +176,10 @@ def say_undone(run: CommitContext, error: BaseException, report: AbortReport) ->
 
 
 def _state(run: CommitContext, report: AbortReport) -> str:
-    if report.left:
+    if report.not_restored:
         return (
             f"these paths under {run.layout.dest} differ from their state before: "
-            f"{named(report.left)}"
+            f"{named(report.not_restored)}"
         )
     return f"{run.layout.dest} is in its former state"
 

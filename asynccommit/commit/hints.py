@@ -21,9 +21,9 @@ _BEFORE_RECORDS = ("commit", "abort")
 _MOVES: dict[tuple[str, bool], tuple[str, ...]] = {
     ("resume", False): ("--resume",),
     ("takeover", False): ("--force", "--resume"),
-    ("takeover", True): ("--force", "--undo"),
-    ("abort", False): ("--undo",),
-    ("abort", True): ("--undo",),
+    ("takeover", True): ("--force", "--rollback"),
+    ("abort", False): ("--rollback",),
+    ("abort", True): ("--rollback",),
 }
 """Verb, and whether it rolls back -> the words that do the same to a move with a journal."""
 

@@ -101,7 +101,7 @@ class WorkEnd:
             return "done"
         if self.report.dry_run:
             return "planned"
-        if self.report.already:
+        if self.report.already_committed:
             return "already committed"
         return "rolled back" if self.report.rolled_back else "committed"
 

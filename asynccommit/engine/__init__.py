@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from asynccommit.former import Former
 from asynccommit.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -13,10 +15,14 @@ if TYPE_CHECKING:
     from asynccommit.engine.pairs import FileRename
     from asynccommit.engine.renames import rename_files
     from asynccommit.engine.report import BulkError, BulkProgress, BulkReport, Failure
-    from asynccommit.engine.settling import resume, undo
+    from asynccommit.engine.settling import resume, rollback
     from asynccommit.engine.trees import move_tree
     from asynccommit.engine.verification import Expected, Mismatch, VerifyReport, verify
 else:
+
+    def _rollback() -> object:
+        return import_module("asynccommit.engine.settling").rollback
+
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
@@ -26,10 +32,11 @@ else:
             "pairs": ["FileRename"],
             "renames": ["rename_files"],
             "report": ["BulkError", "BulkProgress", "BulkReport", "Failure"],
-            "settling": ["resume", "undo"],
+            "settling": ["resume", "rollback"],
             "trees": ["move_tree"],
             "verification": ["Expected", "Mismatch", "VerifyReport", "verify"],
         },
+        {"undo": Former(_rollback, "asynccommit.engine.rollback")},
     )
 
 __all__ = [
@@ -48,6 +55,6 @@ __all__ = [
     "move_tree",
     "rename_files",
     "resume",
-    "undo",
+    "rollback",
     "verify",
 ]

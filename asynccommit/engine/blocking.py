@@ -13,12 +13,12 @@ from asynccommit.engine.listing import list_tree
 from asynccommit.engine.operation import OnError
 from asynccommit.engine.renames import rename_files
 from asynccommit.engine.report import BulkReport, OnProgress
-from asynccommit.engine.settling import resume, undo
+from asynccommit.engine.settling import resume, rollback
 from asynccommit.engine.trees import move_tree
 from asynccommit.engine.verification import VerifyReport, verify
+from asynccommit.former import warn_of_former
 from asynccommit.runtime.loop_thread import call
-from asynccommit.stores.base import Info
-from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.base import Info, Store
 
 _Path = str | os.PathLike[str]
 _LISTED = 1_000
@@ -31,7 +31,7 @@ class BlockingStore:
     in another thread.
     """
 
-    def __init__(self, inner: Wrapped) -> None:
+    def __init__(self, inner: Store) -> None:
         self._inner = inner
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class BlockingStore:
         """Finish a move from its journal. See ``engine.resume``."""
         return call(resume(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
 
-    def undo(
+    def rollback(
         self,
         journal: JournalPath,
         *,
@@ -112,8 +112,15 @@ class BlockingStore:
         lease: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> BulkReport:
-        """Undo a move from its journal. See ``engine.undo``."""
-        return call(undo(self._inner, journal, force=force, lease=lease, on_progress=on_progress))
+        """Undo a move from its journal. See ``engine.rollback``."""
+        return call(
+            rollback(self._inner, journal, force=force, lease=lease, on_progress=on_progress)
+        )
+
+    def undo(self, journal: JournalPath, **given: Any) -> BulkReport:
+        """Do what ``rollback`` does, under its former name."""
+        warn_of_former("asynccommit.sync.BlockingStore.undo", "rollback")
+        return self.rollback(journal, **given)
 
     def delete_files(
         self,

@@ -151,9 +151,17 @@ def refuse_unjournaled(store: Store, *, copy: bool, on_error: OnError) -> None:
         raise OptionError("a move with a journal cannot copy: leave out copy, or the journal")
     if on_error != "stop":
         raise OptionError("a move with a journal is done as a whole: leave out on_error='continue'")
+    refuse_unfit(opened_store(store))
+
+
+def opened_store(store: Store) -> Wrapped:
+    """Return a store that has an address.
+
+    Raises ``OptionError`` for any other.
+    """
     if not isinstance(store, Wrapped):
         raise OptionError("a journal needs a store that was opened by open_store, with its URL")
-    refuse_unfit(store)
+    return store
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ from asynccommit.formats.move_journal import (
 )
 from asynccommit.options.checked import located
 from asynccommit.stores.base import Kind, Store
-from asynccommit.stores.opening import open_store
+from asynccommit.stores.opening import open_place
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.tree import read_if_there, remove_file
 from asynccommit.stores.urls import Address, parse_url
@@ -148,7 +148,7 @@ class Journal:
             return f"it is the journal of a move that was {state}: delete it, or choose another"
         return (
             "it is the journal of a move that has begun. Finish it: asynccommit mv --resume "
-            f"{name} - or undo it: asynccommit mv --undo {name}"
+            f"{name} - or undo it: asynccommit mv --rollback {name}"
         )
 
 
@@ -192,5 +192,5 @@ async def opened(store: Wrapped, journal: str | os.PathLike[str]) -> AsyncIterat
         raise OptionError(
             f"the journal {place} is neither a local file nor on the store of the files, {address}"
         )
-    async with open_store(place) as local:
+    async with open_place(place) as local:
         yield Journal(local, place)

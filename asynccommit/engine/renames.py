@@ -61,8 +61,8 @@ async def rename_files(
             others, and the report names the failures.
         dry_run: change nothing; look at every source and destination and report what would fail.
         journal: absolute local path, or URL, of a file to make, from which interrupted renames are
-            finished by ``resume`` or undone by ``undo``. All pairs are read and checked before the
-            first rename; none is done if one would fail.
+            finished by ``resume`` or undone by ``rollback``. All pairs are read and checked before
+            the first rename; none is done if one would fail.
         lease: with a journal, seconds without a heartbeat after which another process may continue;
             60 by default, 300 over a network.
         on_progress: called a few times a second, in a thread.

@@ -20,6 +20,7 @@ from asynccommit.engine.journaled import (
     failed,
     is_under_way,
     links_of,
+    opened_store,
     refuse_unfit,
     telling,
 )
@@ -39,13 +40,13 @@ from asynccommit.errors import (
 from asynccommit.formats.move_journal import JournalState, MoveJournal
 from asynccommit.results import AbortReport
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there
 from asynccommit.stores.urls import parse_url
 
 
 async def resume(
-    store: Wrapped,
+    store: Store,
     journal: JournalPath,
     *,
     force: bool = False,
@@ -121,8 +122,8 @@ async def _resume(move: Journaled, content: MoveJournal, *, force: bool) -> Bulk
     return None
 
 
-async def undo(
-    store: Wrapped,
+async def rollback(
+    store: Store,
     journal: JournalPath,
     *,
     force: bool = False,
@@ -183,8 +184,7 @@ async def _read(
 
     Raises ``ManifestError`` for a move on another store.
     """
-    store = operation.store
-    assert isinstance(store, Wrapped)
+    store = opened_store(operation.store)
     refuse_unfit(store)
     async with opened(store, journal) as record:
         content = await record.read()
@@ -275,7 +275,7 @@ async def _sweep(move: Journaled, committer: MoveCommitter, content: MoveJournal
 
 
 async def _undo_report(operation: BulkOperation, report: AbortReport) -> BulkReport:
-    for path in report.left:
+    for path in report.not_restored:
         why = next((text for text in report.warnings if text.startswith(f"{path} ")), "")
         operation.record(path, "", StoreError("undo", path, why or "differs from before the move"))
     return await done(operation, report.files)

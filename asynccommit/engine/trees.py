@@ -71,8 +71,8 @@ async def move_tree(
             others, and the report names the failures.
         dry_run: change nothing; report what would be moved and what would fail.
         journal: absolute local path, or URL, of a file to make, from which an interrupted move is
-            finished by ``resume`` or undone by ``undo``. With it every file is listed, and renamed
-            by itself; nothing is moved if one could not be.
+            finished by ``resume`` or undone by ``rollback``. With it every file is listed, and
+            renamed by itself; nothing is moved if one could not be.
         lease: with a journal, seconds without a heartbeat after which another process may continue;
             60 by default, 300 over a network.
         on_progress: called a few times a second, in a thread.

@@ -21,7 +21,7 @@ from asynccommit.redact import redact
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.terminal import show_seconds
 from asynccommit.stores.base import Kind, Store, Traits
-from asynccommit.stores.opening import open_store
+from asynccommit.stores.opening import open_place
 from asynccommit.stores.tree import is_there, remove_directory, remove_file, remove_tree
 from asynccommit.stores.unchanged import ELSEWHERE, keeps_etag
 from asynccommit.stores.urls import Address
@@ -173,7 +173,7 @@ async def check_place(
     if source is not None:
         yield Check("credentials", source)
     try:
-        async with open_store(place, storage_options=storage, retry_seconds=20) as store:
+        async with open_place(place, storage_options=storage, retry_seconds=20) as store:
             async for check in _check_store(store, place, write=write):
                 yield check
     except AsyncCommitError as error:

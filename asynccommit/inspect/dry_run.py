@@ -12,7 +12,7 @@ from asynccommit.commit.driver.own_tasks import own_tasks
 from asynccommit.inspect.discovery import FoundJob, open_stores
 from asynccommit.inspect.status import JobView, view
 from asynccommit.options.job import Options
-from asynccommit.results import NOT_BEGUN, State
+from asynccommit.results import NOT_BEGUN, JobState
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.terminal import count_of
 from asynccommit.stores.base import Store
@@ -72,10 +72,10 @@ async def what_goes(
         places = await _places(pending, job)
     does = _as_given(seen.abort.does, rollback=rollback, force=force)
     if status.state in NOT_BEGUN:
-        refused = status.state is not State.DEAD and not force
+        refused = status.state is not JobState.DEAD and not force
         return Going(seen, does, refused, places)
-    over = status.state in (State.COMMITTED, State.ENDED)
-    owned = status.state is State.COMMITTING and not force and status.alive is not False
+    over = status.state in (JobState.COMMITTED, JobState.ENDED)
+    owned = status.state is JobState.COMMITTING and not force and status.alive is not False
     return Going(seen, does, over or owned or not rollback, places)
 
 
@@ -99,7 +99,7 @@ async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
     status = seen.status
     if status is None:
         return Going(seen, f"unknown: {seen.problem}", refused=True)
-    if status.state is not State.COMMITTING:
+    if status.state is not JobState.COMMITTING:
         return Going(seen, seen.resume.does)
     done = "" if status.done is None else f"; already in place: {status.done:,}"
     return Going(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")

@@ -36,7 +36,7 @@ from asynccommit.inspect.open_uploads import OpenUpload, OpenUploads, find_uploa
 from asynccommit.inspect.open_uploads import choose as choose_uploads
 from asynccommit.inspect.status import JobView, view
 from asynccommit.options.job import Options
-from asynccommit.results import NOT_BEGUN, State
+from asynccommit.results import NOT_BEGUN, JobState
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.multipart import MultipartStore
@@ -285,15 +285,15 @@ class _Search:
         elif status.state in NOT_BEGUN and "--adopt" in seen.resume.command:
             why = f"Hadoop's committer has begun its commit; a resume {seen.resume.does}"
             self.spared.append(Spared(path, why, seen.resume.command, blocks=True))
-        elif status.state is State.DEAD or (status.state is State.ENDED and not status.epoch):
+        elif status.state is JobState.DEAD or (status.state is JobState.ENDED and not status.epoch):
             content = await self._content(job, seen, pending)
             await self._take(GarbageKind.JOB, path, content, layout, host)
         elif status.state in NOT_BEGUN:
-            why = f"the job is {'running' if status.state is State.RUNNING else 'maybe running'}"
+            why = f"the job is {'running' if status.state is JobState.RUNNING else 'maybe running'}"
             self.spared.append(Spared(path, f"{why}: {status.why}", seen.abort.command))
         else:
             why = f"a commit has begun and is {status.state}"
-            blocks = status.unfinished or status.state is State.ROLLING_BACK
+            blocks = status.unfinished or status.state is JobState.ROLLING_BACK
             self.spared.append(Spared(path, why, seen.resume.command, blocks=blocks))
 
     def _spare_begun(self, layout: Layout) -> None:

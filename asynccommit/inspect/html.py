@@ -38,7 +38,9 @@ def job_report(report: JobReport) -> str:
         _facts(facts),
         _warnings(report.warnings),
         _folded("file", report.filenames, report.files),
-        _folded("path not restored", report.left, len(report.left), "paths not restored"),
+        _folded(
+            "path not restored", report.not_restored, len(report.not_restored), "paths not restored"
+        ),
     )
 
 
@@ -83,7 +85,9 @@ def abort_report(report: AbortReport) -> str:
         _head(f"job {report.job_id}: {'rolled back, ' * report.rolled_back}{what}"),
         _facts(facts),
         _warnings([*([report.kept] if report.kept else []), *report.warnings]),
-        _folded("path not restored", report.left, len(report.left), "paths not restored"),
+        _folded(
+            "path not restored", report.not_restored, len(report.not_restored), "paths not restored"
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.inspect.discovery import FoundJob, children, find_jobs, open_stores
 from asynccommit.inspect.errors import JobFilesError
 from asynccommit.inspect.status import JobView, view
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address
 
@@ -122,7 +122,7 @@ class OpenJobs:
         async with open_stores(layout, self._storage) as (store, pending):
             seen = await view(store, job, pending)
         state = "of unknown state" if seen.status is None else str(seen.status.state)
-        if seen.status is not None and seen.status.state in (State.COMMITTED, State.ENDED):
+        if seen.status is not None and seen.status.state in (JobState.COMMITTED, JobState.ENDED):
             return None
         what = f"job {seen.name} under {layout.dest}, which is {state}"
         return _OpenJob((layout.attempt_dir, layout.sources_dir), what, _command(seen))
@@ -131,7 +131,7 @@ class OpenJobs:
 def _command(seen: JobView) -> str:
     """Return the command that ends a job, or that shows when it has ended."""
     status, layout = seen.status, seen.layout
-    if status is None or status.state is State.RUNNING:
+    if status is None or status.state is JobState.RUNNING:
         return command("status", layout.dest)
     if not status.begun:
         return seen.abort.command or _settling(layout)

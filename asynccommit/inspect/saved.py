@@ -103,7 +103,7 @@ def record_of_report(report: JobReport) -> JobRecord:
 def _outcome(report: JobReport) -> str:
     if report.dry_run:
         return "not committed: dry run"
-    if report.already:
+    if report.already_committed:
         return "committed before"
     return "rolled back" if report.rolled_back else "committed"
 

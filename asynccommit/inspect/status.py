@@ -40,7 +40,7 @@ from asynccommit.inspect.discovery import (
 from asynccommit.inspect.errors import NothingThereError
 from asynccommit.inspect.files import moment
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.terminal import count_of
@@ -93,7 +93,7 @@ class JobView:
         """Return whether somebody must finish or abort the job, or examine it."""
         if self.status is None:
             return self.problem != _JUST_ENDED
-        return self.status.unfinished or self.status.state is State.DEAD
+        return self.status.unfinished or self.status.state is JobState.DEAD
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -349,7 +349,7 @@ async def _look_at_uploads(
     layout = job.layout
     assert isinstance(layout, UploadLayout)
     if job.ended:
-        over = JobStatus(layout.job_id, layout.attempt, State.ENDED, tasks=job.manifests)
+        over = JobStatus(layout.job_id, layout.attempt, JobState.ENDED, tasks=job.manifests)
         return replace(over, epoch=0 if job.closed else 1), (0, 0)
     if job.begun:
         committer = UploadCommitter(store, layout, Options(), host, pending=pending)

@@ -18,7 +18,7 @@ from asynccommit.inspect.dry_run import Going
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.progress.stage_names import stage_name
-from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.results import AbortReport, JobReport, JobState, JobStatus
 from asynccommit.runtime.cells import ROWS, add_list, columns, copied, facts_table, safe
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
 
@@ -27,20 +27,20 @@ _WORTH = 0.1  # seconds of waiting that are worth reporting
 _WIDE = 110
 """Columns from which the table of jobs has their ages and owners."""
 _COLOURS = {
-    State.RUNNING: "green",
-    State.COMMITTING: "green",
-    State.UNKNOWN: "yellow",
-    State.ROLLING_BACK: "yellow",
-    State.DEAD: "red",
-    State.STOPPED: "red",
-    State.EXPIRED: "red",
+    JobState.RUNNING: "green",
+    JobState.COMMITTING: "green",
+    JobState.UNKNOWN: "yellow",
+    JobState.ROLLING_BACK: "yellow",
+    JobState.DEAD: "red",
+    JobState.STOPPED: "red",
+    JobState.EXPIRED: "red",
 }
 
 
 def job_report(report: JobReport) -> RenderableType:
     """Return the report of a commit or resume, or of its dry run."""
     head = job_headline(report)
-    if report.already:
+    if report.already_committed:
         return safe(head)
     if report.rolled_back:
         return safe(head, "bold")
@@ -49,11 +49,11 @@ def job_report(report: JobReport) -> RenderableType:
 
 def job_headline(report: JobReport) -> str:
     """Return the first line of the report of a commit."""
-    if report.already:
+    if report.already_committed:
         return f"job {report.job_id} was committed before: nothing was done"
     if report.rolled_back:
         head = f"job {report.job_id} was being rolled back; the rollback is finished"
-        return head + _not_as_before(report.left)
+        return head + _not_as_before(report.not_restored)
     verb = "would commit" if report.dry_run else "committed"
     head = (
         f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
@@ -130,7 +130,7 @@ def abort_report(report: AbortReport) -> RenderableType:
         what = f"rolled back: {count_of(report.files, 'file')} undone"
         if report.restored:
             what += f", {report.restored:,} restored"
-        what += _not_as_before(report.left)
+        what += _not_as_before(report.not_restored)
     if report.uploads:
         what += f", {count_of(report.uploads, 'upload')} aborted"
     return safe(f"job {report.job_id}: {what}", "bold")

@@ -29,7 +29,7 @@ from asynccommit.stores.urls import Address, parse_url
 
 @checked
 async def load_test(
-    url: Url | Address,
+    url: Url,
     settings: LoadSettings | None = None,
     *,
     storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
@@ -57,7 +57,7 @@ async def load_test(
         OptionError: an argument or a storage option is wrong.
         AsyncCommitError: a step failed; the directory was deleted, or a note of the error names it.
     """
-    address = url if isinstance(url, Address) else parse_url(os.fspath(url))
+    address = parse_url(os.fspath(url))
     host, given = this_host(), storage_options or {}
     store_settings = StoreSettings(
         rng=host.rng,

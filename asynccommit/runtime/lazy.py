@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import ismodule
 
-from asynccommit.runtime.former import Former, former_names
+from asynccommit.former import Former, former_names
 
 
 def lazy_names(
@@ -22,10 +22,12 @@ def lazy_names(
 
     Args:
         package: its dotted name.
-        modules: module, relative to the package -> names that it has.
+        modules: module, relative to the package or by its full name -> names that it has.
         former: former names, which warn; see ``former_names``.
     """
-    places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    root = package.partition(".")[0]
+    homes = {it: it if it.partition(".")[0] == root else f"{package}.{it}" for it in modules}
+    places = {name: homes[module] for module, names in modules.items() for name in names}
 
     get_former = former_names(package, former or {}, stacklevel=4)
 

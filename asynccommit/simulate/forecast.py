@@ -16,7 +16,7 @@ from asynccommit.results import Printed
 from asynccommit.runtime.cells import columns, facts_table, safe, sheet
 from asynccommit.runtime.terminal import count_of, show_bytes, show_seconds
 from asynccommit.simulate.run import Figures
-from asynccommit.simulate.setup import Setup
+from asynccommit.simulate.setup import Setup, kind_of_setup
 from asynccommit.stores.prices import Prices
 from asynccommit.testing.models.latency import FIXED, Latency
 
@@ -161,7 +161,7 @@ def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
 def store_of(setup: Setup) -> str:
     """Describe the simulated store in one line."""
     limit = setup.climate.limit
-    rate = "no limit" if limit is None else f"{limit.rate:,.0f} {setup.kind.counted}/s"
+    rate = "no limit" if limit is None else f"{limit.rate:,.0f} {kind_of_setup(setup).counted}/s"
     if setup.doubling:
         rate += " at first"
     parts = [setup.store, _latency(setup.climate.latency), rate, f"{setup.in_flight:,} in flight"]

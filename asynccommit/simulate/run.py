@@ -23,7 +23,7 @@ from asynccommit.runtime.host import Host
 from asynccommit.simulate.memory import Memory, MemoryGrowth
 from asynccommit.simulate.model import Site
 from asynccommit.simulate.placed import Placed, visible
-from asynccommit.simulate.setup import Setup
+from asynccommit.simulate.setup import Setup, kind_of_setup
 from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.policies.traffic import traffic_of
@@ -104,7 +104,7 @@ class World:
             user="simulated",
             clock=loop.time,
         )
-        self.model = setup.kind.make(
+        self.model = kind_of_setup(setup).make(
             Site(
                 setup.climate,
                 setup.in_flight * setup.workers,

@@ -84,7 +84,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        kind = self.kind
+        kind = kind_of_setup(self)
         if self.climate is _USUAL:
             object.__setattr__(self, "climate", usual_climate(kind))
         if not self.in_flight:
@@ -93,19 +93,12 @@ class Setup:
             object.__setattr__(self, "prices", LIST_PRICES.get(self.store))
 
     @property
-    def kind(self) -> StoreKind:
-        """The kind of store. Raises ``OptionError`` if there is no model of it."""
-        if self.store not in KINDS:
-            raise OptionError(f"--store is {self.store!r}: expected {', '.join(KINDS)}")
-        return KINDS[self.store]
-
-    @property
     def doubling(self) -> float:
         """Minimum time in seconds in which the limit doubles under load.
 
         0 if constant.
         """
-        return 0.0 if self.climate.limit is None else self.kind.doubling * self.share
+        return 0.0 if self.climate.limit is None else kind_of_setup(self).doubling * self.share
 
     def of(self, files: int) -> Setup:
         """Return a job of another size and the same shape to represent this one.
@@ -169,12 +162,22 @@ def limit_of(rate: float) -> RequestLimit:
     return RequestLimit(rate, max(1.0, rate / 10))
 
 
+def kind_of_setup(setup: Setup) -> StoreKind:
+    """Return the kind of store.
+
+    Raises ``OptionError`` if there is no model of it.
+    """
+    if setup.store not in KINDS:
+        raise OptionError(f"--store is {setup.store!r}: expected {', '.join(KINDS)}")
+    return KINDS[setup.store]
+
+
 def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
     """Read the values of command line options, by name without dashes.
 
     Raises ``OptionError`` that names the option and the expected value.
     """
-    kind = Setup(store=told.get("store", ADLS.name)).kind
+    kind = kind_of_setup(Setup(store=told.get("store", ADLS.name)))
     files = _count(told, "files", 100_000)
     tasks = _count(told, "tasks", max(1, files // _FILES_OF_A_TASK), files)
     partitions = _count(told, "partitions", min(files, _PARTITIONS), files)

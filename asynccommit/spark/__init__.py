@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.former import Former, former_names, warn_of_former
 from asynccommit.inspect.doctor import Diagnosis
 from asynccommit.options.checked import HIDDEN, PATH, checked
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.spark.foreach_batch import write_batch
-from asynccommit.spark.recovery import resume, rollback, status, takeover
+from asynccommit.spark.recovery import resume, rollback, status
 from asynccommit.stores.registry import STORES
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _SCHEMES = (*STORES, "*")
@@ -26,6 +29,7 @@ else:
     Unsupported = str  # ``configure`` checks it
 
 __all__ = [
+    "Diagnosis",
     "configure",
     "doctor",
     "is_active",
@@ -35,19 +39,32 @@ __all__ = [
     "resume",
     "rollback",
     "status",
-    "takeover",
     "unconfigure",
     "write_batch",
 ]
 
 
+def _with_former_stores(configure: Callable[P, T]) -> Callable[P, T]:
+    """Return ``configure``, which takes a former name of an argument too."""
+
+    @wraps(configure)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if "stores" in kwargs and "hadoop_clients" not in kwargs:
+            warn_of_former("asynccommit.spark.configure(stores=)", "hadoop_clients=")
+            kwargs["hadoop_clients"] = kwargs.pop("stores")
+        return configure(*args, **kwargs)
+
+    return run
+
+
+@_with_former_stores
 @checked
 def configure(
     target: T,
     *,
     unsupported_scheme: Unsupported = "delegate",
     schemes: Sequence[str] = _SCHEMES,
-    stores: Sequence[str] = (),
+    hadoop_clients: Sequence[str] = (),
     streams: bool = False,
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
@@ -69,10 +86,11 @@ def configure(
         schemes: the schemes to commit here. ``"*"`` is any whose filesystem the session can open
             and whose renames are atomic; it works through the JVM. By default that, and all that
             have a store.
-        stores: schemes whose Hadoop client Spark's tasks need, of ``abfs``, ``abfss``, ``gs`` (from
-            Hadoop 3.5 on) and ``s3a``: a builder that starts Spark gets the Maven packages in the
-            version of its Hadoop. Where a JVM runs already, as under spark-submit, a session
-            without them is an error that names the flags to start Spark with.
+        hadoop_clients: schemes whose Hadoop client Spark's tasks need, of ``abfs``, ``abfss``,
+            ``gs`` (from Hadoop 3.5 on) and ``s3a``: a builder that starts Spark gets the Maven
+            packages in the version of its Hadoop. Where a JVM runs already, as under
+            spark-submit, a session without them is an error that names the flags to start
+            Spark with.
         streams: commit the batches of ``writeStream`` to parquet, orc, csv, json and text, too.
             Their log stays Spark's.
         progress: whether to show the progress of a commit: a bar on a terminal, and a line every
@@ -87,7 +105,7 @@ def configure(
 
     Raises:
         UnsupportedError: there is no PySpark or no Java, this is Spark Connect, or a running
-            session has no client for one of ``stores``. For a builder the last is raised by
+            session has no client for one of ``hadoop_clients``. For a builder the last is raised by
             ``getOrCreate``.
         OptionError: an argument is not one of the above.
     """
@@ -115,9 +133,9 @@ def configure(
     if progress is not None:
         settings["spark.asynccommit.progress"] = str(progress).lower()
     if hasattr(target, "getOrCreate"):
-        sessions.prepare_builder(target, settings, stores)
+        sessions.prepare_builder(target, settings, hadoop_clients)
     else:
-        sessions.attach(target, settings, stores)
+        sessions.attach(target, settings, hadoop_clients)
     return target
 
 
@@ -213,3 +231,14 @@ def reports() -> Sequence[JobReport]:
 def last_report() -> JobReport | None:
     """Return the report of the last job that was committed here."""
     return BRIDGE.reports[-1] if BRIDGE.reports else None
+
+
+if not TYPE_CHECKING:
+    __getattr__ = former_names(
+        __name__,
+        {
+            "takeover": Former(
+                lambda: partial(resume, force=True), "asynccommit.spark.resume(..., force=True)"
+            )
+        },
+    )

@@ -148,7 +148,7 @@ def require_clients(session: Any, stores: Sequence[str]) -> None:
             f"this session has no client of Hadoop for {', '.join(missing)}, and a JVM that runs "
             f"cannot load one: start Spark with {flags} (spark-submit, pyspark or "
             f"PYSPARK_SUBMIT_ARGS), with {lines} in spark-defaults.conf, or, in a program that "
-            f"starts its own, by configure(SparkSession.builder, stores={list(stores)})"
+            f"starts its own, by configure(SparkSession.builder, hadoop_clients={list(stores)})"
         )
 
 

@@ -104,7 +104,7 @@ def _loading(scheme: str, hadoop: str) -> tuple[str, Sequence[str]]:
         settings = client_settings([scheme], hadoop, {})
     except UnsupportedError as error:
         return str(error), ()
-    remedy = f"before the session starts: configure(builder, stores=[{scheme!r}])"
+    remedy = f"before the session starts: configure(builder, hadoop_clients=[{scheme!r}])"
     return remedy, [f"{key} {value}" for key, value in settings.items()]
 
 

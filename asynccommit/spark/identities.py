@@ -20,7 +20,7 @@ from asynccommit.runtime.host import this_host, user_name
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.hadoop_store.opening import message_of, open_in_jvm
 from asynccommit.stores.elsewhere import opener_for
-from asynccommit.stores.opening import open_store
+from asynccommit.stores.opening import open_place
 from asynccommit.stores.urls import Address
 
 _SECONDS = 20.0
@@ -111,7 +111,7 @@ def _row(name: str, who: str, trial: _Trial, remedy: str) -> Check:
 async def _try_python(place: Address, storage: Mapping[str, Any], *, write: bool) -> _Trial:
     trial = _Trial()
     try:
-        async with open_store(place, storage_options=storage, retry_seconds=_SECONDS) as store:
+        async with open_place(place, storage_options=storage, retry_seconds=_SECONDS) as store:
             with suppress(NotFoundError):
                 await store.list(place.path)
             trial.done.append("lists")
@@ -179,7 +179,7 @@ async def _hand_over(place: Address, storage: Mapping[str, Any], file: Address) 
     """Move a file of the JVM's as a job commit does."""
     row = "file of the JVM"
     try:
-        async with open_store(place, storage_options=storage, retry_seconds=_SECONDS) as store:
+        async with open_place(place, storage_options=storage, retry_seconds=_SECONDS) as store:
             if not store.traits.atomic_rename:
                 await store.head(file.path)
                 return Check(row, "Python sees it", ok=True)

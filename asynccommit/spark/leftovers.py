@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from asynccommit.commit.hints import command
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import UnfinishedError
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.stores.tree import is_there
 
 Opened = AbstractAsyncContextManager[Committer]
@@ -32,9 +32,9 @@ async def clear(committer: Committer, open_job: Callable[[JobStatus], Opened]) -
     """
     jobs = await committer.job_statuses()
     layout = committer.layout
-    alive = [job for job in jobs if job.state is not State.DEAD]
+    alive = [job for job in jobs if job.state is not JobState.DEAD]
     if alive:
-        if any(job.state is State.RUNNING for job in alive):
+        if any(job.state is JobState.RUNNING for job in alive):
             return
         said = f"job {alive[0].job_id} is {alive[0].state}: {command('status', layout.dest)}"
         raise UnfinishedError(layout.job_id, "job_stage_setup", (), said)

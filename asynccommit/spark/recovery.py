@@ -81,7 +81,7 @@ def resume(
         path: the path of the table, as given to ``df.write``.
         job_id: the job; defaults to the only one there that can be resumed.
         attempt: the job attempt.
-        force: take the commit from an owner that may be alive; see ``takeover``.
+        force: take the commit from an owner that may be alive; that owner loses it at once.
         adopt: also finish an interrupted commit of Hadoop's own manifest committer.
         spark: the session whose options are used; the active one by default.
         on_progress: called a few times a second; without it progress is shown.
@@ -97,22 +97,6 @@ def resume(
         job = place.job(job_id, attempt)
         tell = on_progress or bridge.on_progress or shown
         return job.resume(force=force, adopt=adopt, on_progress=tell)
-
-
-@checked
-def takeover(
-    path: Annotated[str, PATH],
-    job_id: str | None = None,
-    *,
-    attempt: int | None = None,
-    spark: Any = None,
-    on_progress: OnProgress | None = None,
-) -> JobReport:
-    """Finish a commit although its owner may be alive.
-
-    The owner loses the commit at once. See ``resume``.
-    """
-    return resume(path, job_id, attempt=attempt, force=True, spark=spark, on_progress=on_progress)
 
 
 @checked

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.stream_reports import job_of
@@ -94,7 +94,7 @@ async def unfinished_runs(dest: Address, query: str, storage: Storage) -> list[J
         JobStatus(
             job_of(run.batch, run.query),
             0,
-            State.DEAD if run.batch <= over else State.RUNNING,
+            JobState.DEAD if run.batch <= over else JobState.RUNNING,
             key=job_of(run.batch, run.query),
             why="the log has the batch" if run.batch <= over else "it is announced beside the log",
         )

@@ -58,7 +58,11 @@ def undo(request: Mapping[str, Any]) -> str:
         sync.job(**job).resume()
         return "it was committed, and its clean-up is finished"
     if undone.rolled_back:
-        left = f", except for these paths: {', '.join(undone.left[:20])}" if undone.left else ""
+        left = (
+            f", except for these paths: {', '.join(undone.not_restored[:20])}"
+            if undone.not_restored
+            else ""
+        )
         return f"it was rolled back, {count_of(undone.files, 'file')} undone{left}"
     return undone.kept or "its commit had not begun: it was aborted"
 

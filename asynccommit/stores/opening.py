@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from asynccommit.options.checked import HIDDEN, Url, checked, storage_of
 from asynccommit.options.job import ATTEMPTS, RATE, RETRY, WORKERS, rate_among
 from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store
 from asynccommit.stores.registry import open_store as open_registered
@@ -19,14 +20,14 @@ from asynccommit.stores.urls import Address, parse_url
 @checked
 @asynccontextmanager
 async def open_store(
-    url: Url | Address,
+    url: Url,
     *,
     storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
     rate: Annotated[float | None, RATE] = None,
     attempts: Annotated[int | None, ATTEMPTS] = None,
     max_concurrency: Annotated[int | None, WORKERS] = None,
     retry_seconds: Annotated[float, RETRY] = 600.0,
-) -> AsyncIterator[Wrapped]:
+) -> AsyncIterator[Store]:
     """Open the store of a URL; close it on leaving.
 
     The paths that its methods take are absolute and decoded, without scheme and bucket. Requests
@@ -46,10 +47,32 @@ async def open_store(
         UnsupportedError: there is no store for the scheme.
         UrlError: ``url`` cannot be read.
     """
-    address = url if isinstance(url, Address) else parse_url(os.fspath(url))
-    given = storage_of(url, storage_options) or {}
+    async with open_place(
+        parse_url(os.fspath(url)),
+        storage_options=storage_of(url, storage_options),
+        rate=rate,
+        attempts=attempts,
+        max_concurrency=max_concurrency,
+        retry_seconds=retry_seconds,
+    ) as store:
+        yield store
+
+
+@checked
+@asynccontextmanager
+async def open_place(
+    place: Address,
+    *,
+    storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
+    rate: Annotated[float | None, RATE] = None,
+    attempts: Annotated[int | None, ATTEMPTS] = None,
+    max_concurrency: Annotated[int | None, WORKERS] = None,
+    retry_seconds: Annotated[float, RETRY] = 600.0,
+) -> AsyncIterator[Wrapped]:
+    """Open the store of an address; see ``open_store``."""
+    given = storage_options or {}
     store = open_registered(
-        address,
+        place,
         StoreSettings(
             rng=this_host().rng,
             rate=rate_among(given) if rate is None else rate,

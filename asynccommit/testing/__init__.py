@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from asynccommit.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from asynccommit.runtime.host import Host
     from asynccommit.testing.emulators.adls.emulator import (
         AdlsEmulator,
         EmulatorThread,
@@ -47,6 +48,7 @@ else:
             "models.fault_rules": ["Climate", "Fault", "FaultInjector"],
             "models.latency": ["Latency", "RequestLimit"],
             "models.virtual_loop": ["DeadlockError", "run_virtual"],
+            "asynccommit.runtime.host": ["Host"],
         },
     )
 
@@ -61,6 +63,7 @@ __all__ = [
     "FaultInjector",
     "GcsEmulator",
     "GcsEmulatorThread",
+    "Host",
     "Latency",
     "RequestLimit",
     "S3Proxy",

@@ -40,7 +40,7 @@ def _stopped(root: Path, how: signal.Signals) -> str:
     return said
 
 
-@pytest.mark.parametrize("way", ["--resume", "--undo"])
+@pytest.mark.parametrize("way", ["--resume", "--rollback"])
 def test_a_killed_move_is_settled(
     way: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -53,7 +53,7 @@ def test_a_killed_move_is_settled(
 
     code, text = _said(capsys, "mv", way, journal)
     assert code == 0
-    assert ("moved back" in text) == (way == "--undo")
+    assert ("moved back" in text) == (way == "--rollback")
     end = "out" if way == "--resume" else "in"
     assert len(list((tmp_path / end).glob("f*"))) == FILES
     assert not (tmp_path / "out/_temporary").exists()
@@ -62,8 +62,8 @@ def test_a_killed_move_is_settled(
     )
 
     code, text = _said(capsys, "mv", way, journal)
-    assert (code, f"{FILES} files had been moved" in text or way == "--undo") == (0, True)
-    other = "--undo" if way == "--resume" else "--resume"
+    assert (code, f"{FILES} files had been moved" in text or way == "--rollback") == (0, True)
+    other = "--rollback" if way == "--resume" else "--resume"
     assert _said(capsys, "mv", other, journal)[0] == Exit.REFUSED
 
 
@@ -73,7 +73,7 @@ def test_the_commands_of_jobs_name_those_of_moves(
     """``status``, ``resume`` and ``abort`` change nothing, and name the commands of ``mv``."""
     _stopped(tmp_path, signal.SIGKILL)
     shown = _said(capsys, "status", tmp_path / "out")[1]
-    for way in ("--resume", "--undo"):
+    for way in ("--resume", "--rollback"):
         assert f"asynccommit mv {way} {tmp_path / 'j.json'}" in shown
     before = sorted(path.name for path in tmp_path.rglob("f*"))
     for words in (["resume"], ["abort", "--rollback"]):
@@ -89,8 +89,8 @@ def test_the_commands_of_jobs_name_those_of_moves(
         ["mv"],
         ["mv", "a"],
         ["mv", "a", "b", "--resume", "j"],
-        ["mv", "--resume", "j", "--undo", "j"],
-        ["mv", "--undo", "j", "--replace"],
+        ["mv", "--resume", "j", "--rollback", "j"],
+        ["mv", "--rollback", "j", "--replace"],
     ],
 )
 def test_words_that_do_not_go_together(

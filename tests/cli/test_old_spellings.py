@@ -37,6 +37,7 @@ def test_old_commands_are_hidden() -> None:
     [
         ("uploads abort s3://b/t --job j --yes", "uploads abort s3://b/t --job-id j --yes"),
         ("uploads abort s3://b/t --job=j", "uploads abort s3://b/t --job-id=j"),
+        ("mv --undo /t/journal", "mv --rollback /t/journal"),
         ("simulate --latency-ms 30", "simulate --latency 30ms"),
         ("simulate --latency-ms=10-50 --json", "simulate --latency=10ms-50ms --json"),
         ("simulate --latency-ms", "simulate --latency"),

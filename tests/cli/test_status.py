@@ -19,7 +19,7 @@ from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.inspect.advice import on_resume
 from asynccommit.inspect.status import JobView, LastSuccess, Situation
 from asynccommit.inspect.text import situation
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.cells import to_text
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
@@ -283,12 +283,12 @@ def test_a_job_on_an_account(command: Command, adls_emulator_thread: EmulatorThr
 def test_every_state_is_told() -> None:
     """Every state there is has its row."""
     dest = Address("file", "", "/t")
-    states = [JobStatus("j", 0, state, epoch=1) for state in State]
+    states = [JobStatus("j", 0, state, epoch=1) for state in JobState]
     views = [JobView(status, Layout(dest, f"j{n}", n)) for n, status in enumerate(states)]
 
     text = to_text(situation(Situation(dest, views)))
 
-    assert all(str(state) in text for state in State)
+    assert all(str(state) in text for state in JobState)
 
 
 def test_commands_hold_nothing_hostile(tmp_path: Path, command: Command) -> None:
@@ -314,7 +314,7 @@ def test_a_long_command_stays_in_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     """A narrow terminal wraps a command itself, so that it can still be copied."""
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout", shown := Terminal())
-    status = JobStatus("j", 0, State.STOPPED, epoch=1, files=3, done=1)
+    status = JobStatus("j", 0, JobState.STOPPED, epoch=1, files=3, done=1)
     layout = Layout(Address("file", "", "/" + "x" * 200), "j")
 
     view = JobView(status, layout, resume=on_resume(status, layout))
@@ -328,7 +328,7 @@ def test_ids_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout", shown := Terminal())
     name, dest = "6f1c8a5e-4c1b-4c6e-9d7e-2b1f0c9a7d11", Address("file", "", "/t")
-    status = JobStatus(name, 0, State.STOPPED, epoch=1, files=1_460, done=730, owner="ann@host")
+    status = JobStatus(name, 0, JobState.STOPPED, epoch=1, files=1_460, done=730, owner="ann@host")
     job = JobView(status, Layout(dest, name), age=75.0, silent=71.0)
 
     Output().result({}, situation(Situation(dest, [job])))

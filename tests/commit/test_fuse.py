@@ -143,7 +143,9 @@ async def _forget(root: str, mode: str) -> list[Any]:
         with pytest.raises(CommitError):
             await again.commit_job(mode=Mode(mode))
         report = await again.rollback_job(force=True)
-        said.append([visible(dest), [path.removeprefix(f"{dest}/") for path in report.left]])
+        said.append(
+            [visible(dest), [path.removeprefix(f"{dest}/") for path in report.not_restored]]
+        )
     return said
 
 

@@ -128,7 +128,7 @@ async def judged(site: Site, before: Mapping[str, str | None], mode: Mode) -> st
         return "" if outside(site) == before else f"refused, and changed: {error}"
     except CommitError as error:
         undone = await site.job(process="3.three").rollback_job()
-        if outside(site) == before or undone.left:
+        if outside(site) == before or undone.not_restored:
             return ""
         return f"failed, and its rollback changed: {error}"
     if mode is Mode.REPLACE_TABLE:

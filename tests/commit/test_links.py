@@ -13,7 +13,7 @@ import pytest
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.layouts.file_output import FileLayout
-from asynccommit.engine import BulkError, move_tree, resume, undo
+from asynccommit.engine import BulkError, move_tree, resume, rollback
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -339,10 +339,10 @@ async def test_a_move_with_a_journal_follows_no_link_when_it_goes_on_or_back(
         await move_tree(opened(faults), f"{tmp_path}/in", f"{tmp_path}/out", journal=tmp_path / "j")
     link = Exchange(path, private, ("", ""))
     link.put()
-    for settle in (resume, undo):
+    for settle in (resume, rollback):
         with pytest.raises((BulkError, PreflightError), match=f"{path} is a link"):
             await settle(opened(), tmp_path / "j")
         assert tree(private) == PRIVATE
     link.back(tmp_path)
-    await undo(opened(), tmp_path / "j")
+    await rollback(opened(), tmp_path / "j")
     assert tree(tmp_path / "in") == {name: f"in/{name}" for name in ("a", "b", "d/a", "d/b")}

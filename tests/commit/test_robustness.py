@@ -112,7 +112,7 @@ async def test_an_uncleaned_job_is_committed_already(tmp_path: Path) -> None:
     faults.rules.clear()
     again = await job.commit_job(overwrite=[str(tmp_path / "out")])
 
-    assert again.already
+    assert again.already_committed
     assert visible(tmp_path / "out") == {"f": "x"}
 
 
@@ -128,7 +128,7 @@ async def test_a_late_setup_does_not_undo_a_commit(tmp_path: Path) -> None:
     Path(job.layout.manifests_dir).mkdir(parents=True)
     again = await job.commit_job(overwrite=[str(tmp_path / "out")])
 
-    assert again.already
+    assert again.already_committed
     assert visible(tmp_path / "out") == {"f": "x"}
 
 
@@ -140,7 +140,7 @@ async def test_a_job_id_of_every_night(tmp_path: Path) -> None:
         await run_task(job, 0, {night: "x"})
         report = await job.commit_job()
 
-        assert not report.already
+        assert not report.already_committed
     assert visible(tmp_path / "out") == {"monday": "x", "tuesday": "x"}
 
 

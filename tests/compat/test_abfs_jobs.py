@@ -278,5 +278,5 @@ def test_commit_job_twice(abfs: Abfs, emulator: EmulatorThread) -> None:
     report = commit_job("ours", abfs, emulator)
 
     assert report is not None
-    assert report.already
+    assert report.already_committed
     assert_committed(abfs, emulator)

@@ -302,8 +302,8 @@ def test_a_second_job_commit(hadoop: Hadoop, dest: Path, version: str) -> None:
     assert FileV1Committer.is_commit_job_repeatable
     other = dest.with_name("other")
     classic(hadoop, other, version).run([{"part-0": b"1"}])
-    assert not commit_ours(other, version).already
-    assert commit_ours(other, version).already
+    assert not commit_ours(other, version).already_committed
+    assert commit_ours(other, version).already_committed
     assert_committed(other, {"part-0": b"1"})
 
 

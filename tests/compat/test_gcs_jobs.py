@@ -242,5 +242,5 @@ def test_commit_job_twice(gcs: Gcs) -> None:
     report = commit_job("ours", gcs)
 
     assert report is not None
-    assert report.already
+    assert report.already_committed
     assert_committed(gcs)

@@ -50,6 +50,7 @@ def dest(hdfs: MiniHdfs) -> str:
 async def opened(hdfs: MiniHdfs, **options: Any) -> AsyncIterator[Wrapped]:
     """Open the store as a program does."""
     async with open_store(hdfs.url, **options) as store:
+        assert isinstance(store, Wrapped)
         yield store
 
 

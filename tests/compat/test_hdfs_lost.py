@@ -40,6 +40,7 @@ async def proxy(hdfs: MiniHdfs) -> AsyncIterator[LossyProxy]:
 async def store(proxy: LossyProxy) -> AsyncIterator[Wrapped]:
     """Open the store behind the proxy, with the policies of a commit."""
     async with open_store(f"hdfs://127.0.0.1:{proxy.port}") as opened:
+        assert isinstance(opened, Wrapped)
         yield opened
 
 

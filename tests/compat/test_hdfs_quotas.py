@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit import CommitError, Mode, Options, State, api, job_statuses, open_job
+from asynccommit import CommitError, JobState, Mode, Options, api, job_statuses, open_job
 from asynccommit.errors import AsyncCommitError
 from asynccommit.spark.hadoop_store.opening import facts_of
 from asynccommit.spark.hadoop_store.store import HadoopStore
@@ -165,7 +165,7 @@ async def write_partitions(hdfs: MiniHdfs, table: str, kind: str, partitions: in
 async def require_none_begun(hdfs: MiniHdfs, table: str) -> None:
     """Check that no commit stopped after its record, and delete what a refused job has left."""
     found = await job_statuses(f"{hdfs.url}{table}")
-    assert [job.why for job in found if job.state is not State.DEAD] == []
+    assert [job.why for job in found if job.state is not JobState.DEAD] == []
     hdfs.filesystem.delete(hdfs.path(f"{table}/_temporary"), True)
 
 
@@ -231,7 +231,7 @@ async def test_quota_that_runs_out_in_mid_commit(
     with pytest.raises(CommitError, match=r"quota of names is used up.*-setQuota"):
         await write(hdfs, table, "native", options=Options(workers=1))
     assert 0 < len(names_in(hdfs, f"{table}/p=0")) < 6
-    assert [job.state for job in await job_statuses(url)] == [State.STOPPED]
+    assert [job.state for job in await job_statuses(url)] == [JobState.STOPPED]
 
     if end == "resume":
         run_out()

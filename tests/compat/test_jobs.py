@@ -207,7 +207,7 @@ def test_commit_job_twice_is_refused_or_done(hadoop: Hadoop, dest: Path, side: s
     commit_job(side, hadoop, dest)
     report = sync.job(dest, JOB).commit()
 
-    assert report.already
+    assert report.already_committed
     assert_committed(hadoop, dest)
 
 

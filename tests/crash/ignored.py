@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from asynccommit import JobReport, Mode, State, api
+from asynccommit import JobReport, JobState, Mode, api
 from asynccommit.errors import AsyncCommitError
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from tests.support.strikes import strike
@@ -111,7 +111,7 @@ class Story:
         """Finish, undo or abort what the job has left, as its state allows."""
         for job in await api.job_statuses(URL, storage_options=self._storage):
             left = api.job(URL, job.job_id, storage_options=self._storage)
-            decided = job.state is State.COMMITTED
+            decided = job.state is JobState.COMMITTED
             end = left.resume if decided or self._rng.random() < 0.5 else left.rollback
             await (end(force=True) if job.begun else left.abort(force=True))
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from asynccommit.engine import BulkError, BulkReport, move_tree, rename_files, resume, undo
+from asynccommit.engine import BulkError, BulkReport, move_tree, rename_files, resume, rollback
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -115,7 +115,7 @@ class Mover:
     async def undo(self) -> BulkReport | None:
         """Undo the move; ``None`` if there is none."""
         try:
-            return await undo(self.store, self.journal, host=self.host)
+            return await rollback(self.store, self.journal, host=self.host)
         except NotFoundError:
             return None
 

@@ -251,7 +251,7 @@ class Hand:
 
     def _told(self, report: Any) -> list[str]:
         """Check what a rollback says that it has left; nobody else was here."""
-        left = [self._bare(path) for path in report.left]
+        left = [self._bare(path) for path in report.not_restored]
         problems = named_in_vain(self.job.before, self.world.tree(), left)
         return problems or [f"{path} was left" for path in left]
 

@@ -96,7 +96,7 @@ def test_a_second_process_is_refused_while_the_first_lives(kind: str) -> None:
     assert len(told) == 3
     assert "alice@mover" in told[0]
     assert "--force" in told[0]
-    assert "--undo" in told[2]
+    assert "--rollback" in told[2]
     assert found == Move().after
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from asynccommit.errors import OwnedError
 from asynccommit.inspect.discovery import find_jobs, find_rubbish
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import JOB, JOB_DIR, driver
@@ -48,7 +48,7 @@ async def _wrong(world: ModelWorld) -> list[str]:
     rubbish = await find_rubbish(who.store, dest)
     if [job.layout.job_id for job in found] + [one.job_id for one in rubbish.values()] != [JOB]:
         return [f"{_left(world)} is seen as {found} and {rubbish}"]
-    force = State.DEAD not in seen and bool(found)
+    force = JobState.DEAD not in seen and bool(found)
     problems = [f"status shows {seen}"] if force and not _has_tasks(world) else []
     await who.job.abort_job("cut short", careful=not force)
     return problems + [f"{path} is left" for path in _left(world)]
@@ -81,7 +81,7 @@ def test_a_set_up_under_way_is_left_alone() -> None:
         who = driver(world, SMALLEST, "operator")
         job = (await find_jobs(who.store, who.job.layout.dest))[0]
         assert job.bare
-        assert [one.state for one in await who.job.job_statuses()] == [State.UNKNOWN]
+        assert [one.state for one in await who.job.job_statuses()] == [JobState.UNKNOWN]
         with pytest.raises(OwnedError, match="--force"):
             await who.job.abort_job("cut short", careful=True)
         return _left(world)

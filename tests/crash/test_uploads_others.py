@@ -21,7 +21,7 @@ from asynccommit.errors import (
     UnfinishedError,
 )
 from asynccommit.options.job import Mode
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_points import until_death
@@ -104,7 +104,7 @@ def test_a_rollback_run_twice_after_a_run_of_the_same_bytes(after: str, tokens: 
         now = seen(world)
         marker = f"{ROOT}/_SUCCESS"
         now[marker] = now[marker].removesuffix(b"\n")
-        return (now, report.left), (before, ())
+        return (now, report.not_restored), (before, ())
 
     now, wanted = run_virtual(run())
     assert now == wanted
@@ -288,7 +288,7 @@ def test_the_same_messages_after_a_zombie() -> None:
         tasks = run_tasks(world, OWN)
         await commit(OWN, driver(world, OWN, "first"), tasks)
         commit_task(world, OWN.layout(), 0, {"p=1/zombie": "late"}, attempt=1)
-        return (await commit(OWN, driver(world, OWN, "again"), tasks)).already
+        return (await commit(OWN, driver(world, OWN, "again"), tasks)).already_committed
 
     assert run_virtual(run())
 
@@ -501,7 +501,7 @@ def test_a_server_that_passes_conditions_over() -> None:
 def test_a_commit_that_another_host_has_begun() -> None:
     """One that says nothing for an hour counts as cut short."""
 
-    async def run() -> list[State]:
+    async def run() -> list[JobState]:
         world = World.new()
         await cut_short(world, OWN, "commit-start", OTHER)
         found = []
@@ -514,7 +514,7 @@ def test_a_commit_that_another_host_has_begun() -> None:
             await job.check_job()
         return found
 
-    assert run_virtual(run()) == [State.COMMITTING, State.EXPIRED]
+    assert run_virtual(run()) == [JobState.COMMITTING, JobState.EXPIRED]
 
 
 @pytest.mark.parametrize("marker", [True, False])
@@ -522,9 +522,9 @@ def test_files_that_options_keep(marker: bool) -> None:
     """A finished job whose files are kept is no unfinished one."""
     kept = replace(OWN, options={"cleanup_skipped": True, "mark_success": marker})
 
-    async def run() -> list[State]:
+    async def run() -> list[JobState]:
         world = World.new()
         await whole(world, kept, OTHER)
         return [status.state for status in await committer(world, OWN).job_statuses()]
 
-    assert run_virtual(run()) == [State.ENDED]
+    assert run_virtual(run()) == [JobState.ENDED]

@@ -25,7 +25,7 @@ from asynccommit import sync
 from asynccommit.errors import CommitError
 
 try:
-    with sync.job(sys.argv[1], job_id="nightly", committer=sys.argv[2]) as job:
+    with sync.open_job(sys.argv[1], job_id="nightly", committer=sys.argv[2]) as job:
         with job.task(0) as task:
             task.put("part-0", b"rows")
         print("running", flush=True)

@@ -98,7 +98,7 @@ def kill_journaled_moves(place: Place, rng: random.Random, folder: Path) -> None
         assert not here.keys() & there.keys()
         assert {**here, **there} == EXPECTED | OWN
         inside += bool(here) and there.keys() > OWN.keys()
-        way = "--undo" if number % 2 else "--resume"
+        way = "--rollback" if number % 2 else "--resume"
         if number % 5 == 4:  # whoever settles it is killed too
             with _settle(place, way, journal) as settling:
                 time.sleep(rng.uniform(0.3, 1.5))
@@ -143,7 +143,7 @@ def _settled(place: Place, way: str, journal: str) -> bool:
         if settling.returncode == 0:
             names = [path for path in place.tree() if "_temporary" in path]
             assert names == []
-            return way == "--undo"
+            return way == "--rollback"
         assert settling.returncode == 3, said.decode()
         if b"cannot be undone" in said:
             way = "--resume"

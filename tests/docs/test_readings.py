@@ -16,7 +16,7 @@ from asynccommit import CommitError as _CommitError, sync as _sync
 
 _copied, _taken = next(table.glob("origin=JFK/*.parquet")), table / "origin=JFK/other.parquet"
 try:
-    with _sync.job(table) as _job, _job.task(0) as _task:
+    with _sync.open_job(table) as _job, _job.task(0) as _task:
         _shutil.copy(_copied, _task.path("origin=JFK/other.parquet"))
         _taken.mkdir()
     raise SystemExit("was not refused")
@@ -31,7 +31,7 @@ RUNNING = """
 import shutil as _shutil
 from asynccommit import sync as _sync
 
-_job = _sync.job(table)
+_job = _sync.open_job(table)
 _writing = _job.__enter__().task(0)
 _task = _writing.__enter__()
 _shutil.copy(next(table.glob("origin=JFK/*.parquet")), _task.path("origin=JFK/other.parquet"))

@@ -45,12 +45,12 @@ from asynccommit import Options, UploadOptions, open_job, sync
 from asynccommit.parallel import commit_parallel
 
 open_job("/t", mode="replace_table")
-sync.job("/t", mode="append")
+sync.open_job("/t", mode="append")
 commit_parallel("/t", print, [], ThreadPoolExecutor(), mode="overwrite")
 Options(on_unfinished="resume", on_failure="rollback", cleanup="wait", on_cleanup_failure="fail")
 UploadOptions(conflict="replace", etags="strings")
 open_job("/t", mode="replace_tabel")
-sync.job("/t", mode="replace_tabel")
+sync.open_job("/t", mode="replace_tabel")
 commit_parallel("/t", print, [], ThreadPoolExecutor(), mode="overwritten")
 Options(on_unfinished="resumed")
 Options(on_failure="roll back")

@@ -11,7 +11,7 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.layouts.layout import Layout
-from asynccommit.engine import BulkError, move_tree, rename_files, resume, undo
+from asynccommit.engine import BulkError, move_tree, rename_files, resume, rollback
 from asynccommit.engine.journals import Journal
 from asynccommit.errors import (
     DeniedError,
@@ -238,10 +238,10 @@ async def test_a_move_that_another_machine_is_about_to_begin(
     wrong = replace(made, now=lambda: made.now() + skew)
 
     with pytest.raises(OwnedError, match="may be about to begin it"):
-        await undo(place.store, journal, host=wrong)
+        await rollback(place.store, journal, host=wrong)
     written = journal.stat().st_mtime - 3_600
     os.utime(journal, (written, written))
-    await undo(place.store, journal, host=wrong)
+    await rollback(place.store, journal, host=wrong)
 
     assert _state(journal) == "undone"
     assert await place.files("in") == TREE

@@ -70,7 +70,7 @@ def example_with_package() -> str:
 
 def example_with_store() -> str:
     """Return README's example with the client of a store."""
-    return _replaced(example(), _BUILDER, f'{_BUILDER}, stores=["abfs"]')
+    return _replaced(example(), _BUILDER, f'{_BUILDER}, hadoop_clients=["abfs"]')
 
 
 def checks() -> str:

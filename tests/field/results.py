@@ -207,7 +207,7 @@ installed; Spark {newest} runs in the environment of `make setup`.
 Each application makes what it is given: the jar, the Maven package in a local repository, the
 module of `--py-files` with a zip of this package, and the archive, which is a virtual environment
 packed with `tar`. The shell gets `PYSPARK_DRIVER_PYTHON_OPTS=-i`, without which Python reads a pipe
-as a script that has no session. The store of `stores=["abfs"]` is the emulator of this package.
+as a script that has no session. The store of `hadoop_clients=["abfs"]` is this package's emulator.
 
 YARN is the mini cluster of Hadoop's own tests, of one node, with HDFS as its default filesystem. A
 driver in a container has Python and this package from an archive of an environment that is no more

@@ -192,5 +192,5 @@ STARTS = {
     ),
     "settings": Start(_settings, "settings of `asynccommit spark-conf`, a program without a call"),
     "packages": Start(_packages, '`configure(builder.config("spark.jars.packages", ...))`'),
-    "stores": Start(_stores, '`configure(builder, stores=["abfs"])`'),
+    "stores": Start(_stores, '`configure(builder, hadoop_clients=["abfs"])`'),
 }

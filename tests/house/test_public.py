@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +71,67 @@ def test_import_is_light(package: str) -> None:
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
 
     assert loaded == []
+
+
+def _classes(hint: object) -> Iterator[type]:
+    """Yield the classes of this package that a type hint names."""
+    if typing.get_origin(hint) is typing.Annotated:
+        yield from _classes(typing.get_args(hint)[0])
+        return
+    for part in (typing.get_origin(hint), *typing.get_args(hint)):
+        for one in part if isinstance(part, list) else [part]:
+            if one is not None:
+                yield from _classes(one)
+    if isinstance(hint, type) and hint.__module__.startswith("asynccommit."):
+        yield hint
+
+
+def _signatures(thing: object) -> Iterator[Callable[..., object]]:
+    """Yield a function, or the public methods and properties of a class."""
+    if inspect.isfunction(thing):
+        yield thing
+    for name, member in vars(thing).items() if inspect.isclass(thing) else ():
+        found = member.fget if isinstance(member, property) else inspect.unwrap(member)
+        if inspect.isfunction(found) and not name.startswith("_"):
+            yield found
+
+
+@pytest.mark.parametrize("package", [_ for _ in PUBLIC if _ != "asynccommit.testing"])
+def test_signatures_name_what_is_exported(package: str) -> None:
+    """A public function takes and returns nothing of this package that is not public itself.
+
+    The emulators and their models, which ``asynccommit.testing`` shows, are read and not imported.
+    """
+    exported = {value for public in map(import_module, PUBLIC) for value in _values(public)}
+    module, hidden = import_module(package), dict[str, str]()
+    for name in module.__all__:
+        for function in _signatures(getattr(module, name)):
+            for hint in _hints(inspect.unwrap(function)).values():
+                hidden |= {
+                    kind.__qualname__: f"{name}: {function.__qualname__}"
+                    for kind in _classes(hint)
+                    if kind not in exported
+                }
+
+    assert hidden == {}
+
+
+def _values(module: Any) -> Iterator[object]:
+    """Yield the classes and functions that a module exports."""
+    for name in module.__all__:
+        if callable(value := getattr(module, name)):
+            yield value
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    """Return the hints of a function; of another library's names, those that can be read."""
+    known = dict[str, Any]()
+    for name, text in function.__annotations__.items():
+        one = types.FunctionType((lambda: None).__code__, function.__globals__)
+        one.__annotations__ = {name: text}
+        with suppress(NameError):  # imported for type checkers only: of another library
+            known |= typing.get_type_hints(one, include_extras=True)
+    return known
 
 
 def test_surface_is_in_the_architecture() -> None:

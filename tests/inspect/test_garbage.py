@@ -64,6 +64,7 @@ class Place:
     async def open(self) -> AsyncIterator[Wrapped]:
         """Open its store."""
         async with open_store(self.url, storage_options=self.storage) as store:
+            assert isinstance(store, Wrapped)
             yield store
 
     async def leave(self, job_id: str, **given: Any) -> Layout:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from asynccommit import AbortReport, JobReport, JobStatus, State, open_job
+from asynccommit import AbortReport, JobReport, JobState, JobStatus, open_job
 from asynccommit.inspect.html import as_html
 
 REPORT = JobReport(
@@ -73,8 +73,8 @@ def test_foreign_text_is_neither_markup_nor_secret() -> None:
     foreign = "<script>alert(1)</script>\x1b[1m?sig=c2VjcmV0"
     results: list[JobReport | JobStatus | AbortReport] = [
         replace(REPORT, job_id=foreign, dest=foreign, filenames=[foreign], warnings=[foreign]),
-        JobStatus(foreign, 0, State.STOPPED, error=foreign, owner=foreign, why=foreign),
-        AbortReport(foreign, "deleted", kept=foreign, warnings=[foreign], left=[foreign]),
+        JobStatus(foreign, 0, JobState.STOPPED, error=foreign, owner=foreign, why=foreign),
+        AbortReport(foreign, "deleted", kept=foreign, warnings=[foreign], not_restored=[foreign]),
     ]
     for result in results:
         tree = _tree(result)
@@ -86,9 +86,15 @@ def test_foreign_text_is_neither_markup_nor_secret() -> None:
     "report, head",
     [
         (replace(REPORT, dry_run=True), "job nightly would commit 1,460 files"),
-        (replace(REPORT, already=True), "job nightly was committed before: nothing was done"),
+        (
+            replace(REPORT, already_committed=True),
+            "job nightly was committed before: nothing was done",
+        ),
         (replace(REPORT, resumed=True), "1 task, resumed, in 2.00 s"),
-        (replace(REPORT, rolled_back=True, left=["/t/x"]), "finished; 1 place NOT as before"),
+        (
+            replace(REPORT, rolled_back=True, not_restored=["/t/x"]),
+            "finished; 1 place NOT as before",
+        ),
     ],
 )
 def test_head_says_what_was_done(report: JobReport, head: str) -> None:
@@ -102,7 +108,7 @@ def test_status_has_a_bar_of_its_files() -> None:
         JobStatus(
             "nightly",
             1,
-            State.STOPPED,
+            JobState.STOPPED,
             started_ms=1_795_000_000_000,
             files=1000,
             done=250,
@@ -123,7 +129,9 @@ def test_status_has_a_bar_of_its_files() -> None:
 
 def test_abort_tells_what_is_left() -> None:
     """A rollback says how many files it undid, and folds the paths that it could not restore."""
-    tree = _tree(AbortReport("j", "deleted", rolled_back=True, files=3, left=["/t/a", "/t/b"]))
+    tree = _tree(
+        AbortReport("j", "deleted", rolled_back=True, files=3, not_restored=["/t/a", "/t/b"])
+    )
 
     assert "job j: rolled back, 3 files undone" in _text(tree)
     assert "2 paths not restored /t/a /t/b" in _text(tree)

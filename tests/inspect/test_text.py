@@ -56,7 +56,7 @@ def test_job_report_of_a_dry_run_names_files() -> None:
 
 def test_job_report_of_a_repeated_commit_says_so() -> None:
     """A job that had been committed before is not told as if it were committed now."""
-    report = JobReport("j", "file:/t", already=True)
+    report = JobReport("j", "file:/t", already_committed=True)
 
     assert to_text(job_report(report)) == "job j was committed before: nothing was done"
 

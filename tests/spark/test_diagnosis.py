@@ -44,7 +44,7 @@ def test_missing_client_has_lines_to_paste(spark: Any) -> None:
     line = f"    spark.jars.packages org.apache.hadoop:hadoop-azure:{version}"
     assert line in shown.splitlines()
     assert found.ok is False
-    assert "configure(builder, stores=['abfs'])" in found.remedy
+    assert "configure(builder, hadoop_clients=['abfs'])" in found.remedy
 
 
 def test_session_of_spark_alone(spark: Any) -> None:

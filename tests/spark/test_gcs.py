@@ -46,7 +46,7 @@ made = builder(scratch).config("spark.jars", given["jar"])
 for key, value in given["conf"].items():
     made.config(f"spark.hadoop.{key}", value)
 spark = configure(made).getOrCreate()
-configure(spark, stores=["gs"])  # Google's connector is a client, too
+configure(spark, hadoop_clients=["gs"])  # Google's connector is a client, too
 java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
 parts = ", ".join(f"'{part}'" for part in given["parts"])
 named = f"element_at(array({parts}), cast(id % {len(given['parts'])} as int) + 1)"

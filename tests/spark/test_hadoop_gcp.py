@@ -28,9 +28,9 @@ given = json.loads((scratch / "given.json").read_text())
 made = builder(scratch)
 for key, value in given["conf"].items():
     made.config(key, value)
-made = configure(made, stores=["gs"], storage_options=given["storage_options"])
+made = configure(made, hadoop_clients=["gs"], storage_options=given["storage_options"])
 spark = made.getOrCreate()
-configure(spark, stores=["gs"])
+configure(spark, hadoop_clients=["gs"])
 frame = spark.range(20).selectExpr("id", "id % 3 as p", "cast(id as string) as s").repartition(2)
 bad = frame.selectExpr("id", "p", "cast(assert_true(id < 15, 'boom') as string) as s")
 told = {}

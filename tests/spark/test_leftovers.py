@@ -16,7 +16,7 @@ from tests.support.spark import leftovers, run_python, visible
 SET_UP = """
 import os, signal, sys
 from asynccommit import sync
-with sync.job(sys.argv[1], job_id=sys.argv[2]) as job, job.task(0) as task:
+with sync.open_job(sys.argv[1], job_id=sys.argv[2]) as job, job.task(0) as task:
     open(task.path("x"), "w").close()
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -84,7 +84,7 @@ from pathlib import Path
 from asynccommit import sync
 from tests.support.spark import after_renames
 after_renames(0, lambda: os.kill(os.getpid(), signal.SIGKILL))
-with sync.job(sys.argv[1], job_id="a") as job, job.task(0) as task:
+with sync.open_job(sys.argv[1], job_id="a") as job, job.task(0) as task:
     Path(task.path("x")).write_text("x")
 """
     assert run_python("-c", killed, str(tmp_path / "t")).returncode == -9

@@ -1,4 +1,4 @@
-"""``status``, ``resume``, ``rollback`` and ``takeover`` as a program with a session calls them."""
+"""``status``, ``resume`` and ``rollback`` as a program with a session calls them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from asynccommit.errors import NotFoundError
-from asynccommit.results import State
-from asynccommit.spark import bridge, recovery, resume, rollback, sessions, status, takeover
+from asynccommit.results import JobState
+from asynccommit.spark import bridge, recovery, resume, rollback, sessions, status
 from tests.support.spark import leftovers, visible
 
 
@@ -41,7 +41,7 @@ def test_status_names_the_job(table: Path, stopped: str) -> None:
     """It says which job has stopped, that it can be finished, and why it stopped."""
     [job] = status(str(table))
 
-    assert (job.job_id, job.state, job.files) == (stopped, State.STOPPED, 6)
+    assert (job.job_id, job.state, job.files) == (stopped, JobState.STOPPED, 6)
     assert job.unfinished
     assert "p=1" in job.error
 
@@ -68,7 +68,7 @@ def test_rollback_undoes(spark: Any, table: Path, stopped: str) -> None:
 
 def test_takeover_finishes(spark: Any, table: Path, stopped: str) -> None:
     """It asks no owner."""
-    assert takeover(str(table), stopped).resumed
+    assert resume(str(table), stopped, force=True).resumed
     assert spark.read.parquet(str(table)).count() == 40
 
 

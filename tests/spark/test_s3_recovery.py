@@ -1,4 +1,4 @@
-"""``status``, ``resume``, ``rollback`` and ``takeover`` on s3a, called by a program with a session.
+"""``status``, ``resume`` and ``rollback`` on s3a, called by a program with a session.
 
 One driver program does it all. A proxy before moto refuses to complete some uploads, so that job
 commits fail half-way; then it does not any more.
@@ -35,8 +35,9 @@ WHOLE, OLD = list(range(20)), [0, 1]
 SCRIPT = """
 import json
 import urllib.request
+from functools import partial
 
-from asynccommit.spark import resume, rollback, status, takeover
+from asynccommit.spark import resume, rollback, status
 
 os.chdir(scratch)  # where Hadoop's staging tasks keep their sets is below
 given = json.loads((scratch / "given.json").read_text())
@@ -83,7 +84,7 @@ def end(name, verb):
 
 
 end("resume", resume)
-end("takeover", takeover)
+end("takeover", partial(resume, force=True))
 end("rollback", rollback)
 spark.conf.set("fs.s3a.committer.name", "directory")
 end("staged-resume", resume)

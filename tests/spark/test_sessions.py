@@ -72,7 +72,7 @@ def test_builder_keeps_the_packages_of_the_defaults_file(
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     else:
         monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {file} pyspark-shell")
-    builder = configure(Builder(), stores=["abfs"])
+    builder = configure(Builder(), hadoop_clients=["abfs"])
     builder.getOrCreate()
 
     assert builder._options["spark.jars.packages"].startswith("a:b:1,org.apache.hadoop:")
@@ -90,7 +90,7 @@ def test_spark_without_hadoop_among_its_jars(
 
     assert len(attached) == 1
     with pytest.raises(UnsupportedError, match=f"there is no Hadoop in {tmp_path}"):
-        configure(Builder(), stores=["abfs"])
+        configure(Builder(), hadoop_clients=["abfs"])
 
 
 @pytest.mark.jvm
@@ -254,8 +254,8 @@ def test_running_session_without_a_client(tmp_path: Path) -> None:
 
         spark = builder(scratch).getOrCreate()
         for call in (
-            lambda: configure(spark, stores=["abfs"]),
-            lambda: configure(builder(scratch), stores=["abfs"]).getOrCreate(),
+            lambda: configure(spark, hadoop_clients=["abfs"]),
+            lambda: configure(builder(scratch), hadoop_clients=["abfs"]).getOrCreate(),
         ):
             try:
                 call()
@@ -272,7 +272,7 @@ def test_running_session_without_a_client(tmp_path: Path) -> None:
     azure = r"org\.apache\.hadoop:hadoop-azure:\d+\.\d+\.\d+ "
     assert re.search(rf"start Spark with --packages {azure}", error)
     assert re.search(rf"spark\.jars\.packages {azure}", error)
-    assert "configure(SparkSession.builder, stores=['abfs'])" in error
+    assert "configure(SparkSession.builder, hadoop_clients=['abfs'])" in error
     assert same == error
     assert active == "False"
 
@@ -281,7 +281,7 @@ def test_running_session_without_a_client(tmp_path: Path) -> None:
 def test_builder_gets_the_clients_packages(attached: list[Any]) -> None:
     """``stores`` adds the packages in the version of Hadoop, and keeps the user's."""
     builder = Builder(**{"spark.jars.packages": "a:b:1"})
-    configure(builder, stores=["abfs"]).getOrCreate()
+    configure(builder, hadoop_clients=["abfs"]).getOrCreate()
 
     mine, ours = builder._options["spark.jars.packages"].split(",")
     assert mine == "a:b:1"

@@ -18,7 +18,7 @@ from asynccommit.commit.observers import (
     add_observer,
     remove_observer,
 )
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.spark import bridge, configure, reports, status
 from asynccommit.spark.sessions import STREAM_KEY
 from asynccommit.streaming.batch_names import NamedRun, named_run, token_of
@@ -159,7 +159,9 @@ def test_batches_are_reported(stream: Stream) -> None:
     dead = NamedRun(1, "0f3e8a21-9c4d-4b1e", str(query.id))
     (stream.table / FOLDER / dead.name).touch()
     jobs = status(query=str(query.id))
-    assert (f"batch 1 of query {query.id}", State.DEAD) in [(job.job_id, job.state) for job in jobs]
+    assert (f"batch 1 of query {query.id}", JobState.DEAD) in [
+        (job.job_id, job.state) for job in jobs
+    ]
     assert status(query="another") == []
 
 

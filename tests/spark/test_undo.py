@@ -23,7 +23,7 @@ what, table, like, count = sys.argv[1:]
 after_renames(int(count), lambda: os.kill(os.getpid(), signal.SIGKILL), like)
 if what == "undo":
     sys.exit(undo.main())
-with sync.job(table, job_id="job-1") as job, job.task(0) as task:
+with sync.open_job(table, job_id="job-1") as job, job.task(0) as task:
     for number in range(5):
         Path(task.path(f"p={number}/new.txt")).write_text("new")
 """

@@ -8,15 +8,15 @@ import pytest
 
 from asynccommit import OptionError, UnsupportedError, UrlError, open_store
 from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.rate import Throttle
 from asynccommit.stores.policies.retry import Retry
-from asynccommit.stores.urls import parse_url
 
 
 async def test_store_is_opened_by_text_path_and_address(tmp_path: Path) -> None:
     """The text of a URL, a path object and an address open the same store."""
     (tmp_path / "f").write_bytes(b"four")
-    for place in (f"file:{tmp_path}", str(tmp_path), tmp_path, parse_url(str(tmp_path))):
+    for place in (f"file:{tmp_path}", str(tmp_path), tmp_path):
         async with open_store(place) as store:
             assert await store.get(f"{tmp_path}/f", 9) == b"four"
 
@@ -42,6 +42,7 @@ async def test_store_is_closed_on_leaving(monkeypatch: pytest.MonkeyPatch, tmp_p
 async def test_requests_are_retried_and_limited(tmp_path: Path) -> None:
     """The policies of a commit are around the store that a program opens."""
     async with open_store(tmp_path, rate=100, attempts=3) as store:
+        assert isinstance(store, Wrapped)
         kinds = {type(policy) for policy in store.policies}
 
     assert {Retry, Throttle} <= kinds

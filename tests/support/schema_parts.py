@@ -68,3 +68,4 @@ def partly(required: Schema, **optional: Schema) -> Schema:
 NULL: Schema = {"type": "null"}
 TEXT, WHOLE, REAL, YES = of(str), of(int), of(float), of(bool)
 TEXTS = rows(TEXT)
+DEPRECATED: Schema = {"deprecated": True}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import typing
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -24,7 +25,20 @@ from asynccommit.inspect.garbage import Spared
 from asynccommit.inspect.saved import JobRecord
 from asynccommit.inspect.status import LastSuccess
 from asynccommit.results import AbortReport, JobReport, JobStatus, Partition, StageTime, Timeline
-from tests.support.schema_parts import NULL, TEXT, WHOLE, YES, Schema, either, obj, of, record, rows
+from tests.support.schema_parts import (
+    DEPRECATED,
+    NULL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    YES,
+    Schema,
+    either,
+    obj,
+    of,
+    record,
+    rows,
+)
 from tests.support.schemas_tools import TOOLS
 
 FOLDER = Path(__file__).parents[2] / "docs/schemas"
@@ -70,7 +84,8 @@ GARBAGE = obj(
 )
 TIMELINE = record(Timeline, stages=rows(record(StageTime)), partitions=rows(record(Partition)))
 COURSE = record(Course, timeline=TIMELINE)
-JOB = record(JobReport, timeline=None)
+FORMER: Mapping[str, Schema] = {"already": YES | DEPRECATED, "left": TEXTS | DEPRECATED}
+JOB = record(JobReport, timeline=None, **FORMER)
 ENTRY = obj(name=TEXT, kind=TEXT, size=WHOLE, etag=of(str | None), modified=of(float))
 
 SCHEMAS: dict[str, tuple[str, Schema]] = {
@@ -81,7 +96,10 @@ SCHEMAS: dict[str, tuple[str, Schema]] = {
         obj(report=record(JobRecord, course=either(COURSE, NULL)), status=STATUS),
     ),
     "job": ("asynccommit commit, resume and takeover", JOB),
-    "abort": ("asynccommit abort, and takeover --rollback", record(AbortReport)),
+    "abort": (
+        "asynccommit abort, and takeover --rollback",
+        record(AbortReport, left=FORMER["left"]),
+    ),
     "plan": (
         "asynccommit abort --dry-run and takeover --dry-run",
         obj(

@@ -91,8 +91,11 @@ def run_page(
     folder: Path,
     environment: Mapping[str, str] | None = None,
     python: str = sys.executable,
-) -> None:
-    """Run the Python blocks as one script of a fresh process, then the commands; compare."""
+) -> str:
+    """Run the Python blocks as one script of a fresh process, then the commands; compare.
+
+    A former name of the package is an error. Returns what was written to stderr.
+    """
     shell = _Shell(folder, environment or {}, python)
     found = [shell.prepared(snippet) for snippet in found]
     blocks = [snippet for snippet in found if snippet.is_code]
@@ -108,6 +111,7 @@ def run_page(
         elif snippet.language == "console":
             for (_, wanted), shown in zip(commands(snippet), shell.answers(snippet), strict=True):
                 check_output(snippet, wanted, shown)
+    return shell.errors
 
 
 _MARK = "--- end of block ---\n"
@@ -142,8 +146,10 @@ class _Shell:
         path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
         # An emulator on loopback is not asked through a proxy.
         own = {"PATH": path, "COLUMNS": "100", "NO_PROXY": "*", "no_proxy": "*"}
+        own["PYTHONWARNINGS"] = "error:asynccommit:DeprecationWarning"
         self._environment = {**os.environ, **ENVIRONMENT, **own, **environment}
         self._folder = folder
+        self.errors = ""
         self._port = str(_free_port())
 
     def prepared(self, snippet: Snippet) -> Snippet:
@@ -187,6 +193,7 @@ class _Shell:
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+        self.errors += errors
         if process.returncode:
             said = f"{printed}{errors}"
             raise AssertionError(f"{command} ended with {process.returncode}:\n{said}")

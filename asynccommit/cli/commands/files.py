@@ -28,8 +28,8 @@ from asynccommit.cli.move_settling import (
     JournalFile,
     LeaseSeconds,
     Resume,
+    Rollback,
     Settling,
-    Undo,
     advice_of,
 )
 from asynccommit.cli.name_lists import quote_name, read_list
@@ -159,7 +159,7 @@ def mv(
     keep_going: KeepGoing = False,
     journal: JournalFile = None,
     resume: Resume = None,
-    undo: Undo = None,
+    rollback: Rollback = None,
     force: Force = False,
     lease: LeaseSeconds = None,
     rate: Rate = None,
@@ -175,18 +175,18 @@ def mv(
     needs --keep-going then, as files that have arrived fail.
 
     With --journal an interrupted move is finished by mv --resume JOURNAL, or
-    undone by mv --undo JOURNAL, by anybody and exactly.
+    undone by mv --rollback JOURNAL, by anybody and exactly.
 
     Patterns leave the directories of jobs alone unless they name them, and
     nothing is moved while a job there has not ended.
     """
-    settling = Settling(resume, undo, force, lease)
+    settling = Settling(resume, rollback, force, lease)
     others = (source, dest, from_file, replace, copy, keep_going, journal, dry_run)
     if (known := settling.read(others)) is not None:
         _show(output, settling.run(known, storage_option, output, rate=rate, workers=workers))
         return
     if source is None or dest is None:
-        raise OptionError("expected SOURCE and DEST, or --resume or --undo with a journal")
+        raise OptionError("expected SOURCE and DEST, or --resume or --rollback with a journal")
     refuse_dots(source)
     call = read_file_call(source, storage_option, output, rate=rate, workers=workers)
     goals = _goals(call, dest, from_file)

@@ -71,7 +71,7 @@ def loadtest(
     with resumable(advice), shown as on_progress:
         report = submit(
             load_test(
-                address,
+                str(address),
                 settings,
                 storage_options=storage,
                 rate=rate,
@@ -86,11 +86,11 @@ def loadtest(
 
 async def _is_here(place: Address, storage: dict[str, str]) -> bool:
     """Return whether a store is this machine, or a server on it."""
-    from asynccommit.stores.opening import open_store
+    from asynccommit.stores.opening import open_place
 
     if place.scheme == "file":
         return True
-    async with open_store(place, storage_options=storage) as store:
+    async with open_place(place, storage_options=storage) as store:
         account = store.traits.account
     server = account.rpartition("@")[2] if "@" in account else account.partition(":")[2]
     return is_loopback(server.partition("/")[0])

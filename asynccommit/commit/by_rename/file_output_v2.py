@@ -174,7 +174,7 @@ class FileV2Committer(FileV1Committer):
 
 def _counted(report: JobReport, tasks: Sequence[TaskCommit]) -> JobReport:
     """Return a report that counts what the tasks have published."""
-    if report.already:
+    if report.already_committed:
         return report
     return replace(
         report,

@@ -30,7 +30,7 @@ from asynccommit.errors import CommitError, CommittedError, DeniedError, Unsuppo
 from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.commit_record import CommitRecord
-from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.results import AbortReport, JobReport, JobState, JobStatus
 from asynccommit.stores.base import Info
 from asynccommit.stores.urls import decode_uri
 
@@ -52,7 +52,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if decision is not None and decision.outcome is Ending.ROLLBACK:
             undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
-            return replace(job_report(run), rolled_back=True, left=tuple(undone.left))
+            return replace(job_report(run), rolled_back=True, not_restored=tuple(undone.left))
         if lease.closed and decision is None:
             raise lease_lost(run, "another process ended it a moment ago")
         if lease.bare:
@@ -123,7 +123,7 @@ async def roll_back_job(
         rolled_back=True,
         files=undone.files,
         restored=undone.restored,
-        left=tuple(undone.left),
+        not_restored=tuple(undone.left),
         warnings=tuple(run.warnings),
     )
 
@@ -147,7 +147,7 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
 async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     """Return the state of a commit, with its published files counted."""
     known = await status_of(run, run.layout, standing)
-    if known.state in (State.COMMITTED, State.ENDED):
+    if known.state in (JobState.COMMITTED, JobState.ENDED):
         return replace(known, done=known.files)
     run = run.numbered(max(standing.epochs, default=1))
     run = replace(run, options=replace(run.options, allow_outside_destination=True))

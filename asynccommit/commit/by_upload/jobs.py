@@ -31,7 +31,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.magic_paths import MAGIC
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES, UploadRecord, decode_upload_record
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import is_there, list_all
@@ -257,7 +257,7 @@ async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
     try:
         standing = await read_state(run)
     except _UNREADABLE as error:
-        stopped = JobStatus(*named, State.STOPPED, error=str(error), alive=False)
+        stopped = JobStatus(*named, JobState.STOPPED, error=str(error), alive=False)
         return UploadAttempt(run.layout, stopped)
     if standing is not None:
         places = str(standing.record.options.get("places") or "")
@@ -269,5 +269,5 @@ async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
     if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
         return None
     if not lives:
-        return UploadAttempt(run.layout, JobStatus(*named, State.UNKNOWN, tasks=sets))
+        return UploadAttempt(run.layout, JobStatus(*named, JobState.UNKNOWN, tasks=sets))
     return UploadAttempt(run.layout, await status_without_commit(run, run.pending, sets))

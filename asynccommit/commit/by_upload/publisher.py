@@ -354,7 +354,7 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
             return replace(job_report(run), files=record.files, bytes=record.bytes)
         if standing.is_undone:
             undone, _ = await undo(run, record, plan)
-            return replace(job_report(run), rolled_back=True, left=undone.left)
+            return replace(job_report(run), rolled_back=True, not_restored=undone.left)
         if not known:
             text = "it was aborted as its commit began: only a rollback can end it"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
@@ -387,7 +387,7 @@ async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortRep
         rolled_back=True,
         files=undone.files,
         restored=undone.restored,
-        left=undone.left,
+        not_restored=undone.left,
         uploads=uploads,
         warnings=tuple(run.warnings),
     )

@@ -26,7 +26,7 @@ from asynccommit.formats.upload_record import (
     decode_upload_record,
     digest_of_sets,
 )
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there, list_if_there, tree_pages
@@ -269,14 +269,14 @@ async def status_of(host: Host, layout: UploadLayout, standing: UploadCommitStat
     """Return the state of a commit for users, without file counts."""
     record = standing.record
     alive = await is_alive(host, record)
-    state = State.STOPPED if alive is False else State.COMMITTING
+    state = JobState.STOPPED if alive is False else JobState.COMMITTING
     silent = alive is None and host.now() - record.started_ms / 1000 > LONG
     if silent:
-        state = State.EXPIRED
+        state = JobState.EXPIRED
     if standing.outcome is not None:
-        state = State.ROLLING_BACK if standing.is_undone else State.COMMITTED
+        state = JobState.ROLLING_BACK if standing.is_undone else JobState.COMMITTED
     if standing.is_done:
-        state = State.ENDED
+        state = JobState.ENDED
     return JobStatus(
         job_id=layout.job_id,
         attempt=layout.attempt,

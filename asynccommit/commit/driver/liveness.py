@@ -20,7 +20,7 @@ from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.errors import ManifestError, NotFoundError, OwnedError
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES, is_blank
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there, read_if_there, walk
@@ -44,7 +44,7 @@ class Life:
         bare: whether its set-up has made nothing but its directory.
     """
 
-    state: State
+    state: JobState
     why: str
     owner: JobOwner | None = None
     seen: float = 0.0
@@ -61,7 +61,7 @@ class Life:
             owner="" if owner is None else describe(owner.owner),
             seen_ms=0 if owner is None else int(self.seen * 1000),
             lease=0.0 if owner is None else owner.lease or 0.0,
-            alive={State.RUNNING: True, State.DEAD: False}.get(self.state),
+            alive={JobState.RUNNING: True, JobState.DEAD: False}.get(self.state),
             why=self.why,
         )
 
@@ -84,12 +84,12 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
     if layout.record in found:
         record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
         if record == ABORTED:
-            return Life(State.DEAD, "its abort has begun")
+            return Life(JobState.DEAD, "its abort has begun")
         if record is not None and not is_blank(record):
             return None
     owner = await _read(store, layout.job_owner) if layout.job_owner in found else None
     if layout.job_ended in found:
-        return Life(State.DEAD, "its driver gave it up", owner)
+        return Life(JobState.DEAD, "its driver gave it up", owner)
     if owner is None:
         is_job = any(_tells_of_job(layout, path) for path in found)
         return await _unowned(run, store, list(found.values()), exact=exact) if is_job else None
@@ -110,7 +110,7 @@ async def _without_files(run: CommitContext, store: Store, *, exact: bool) -> Li
         return await _bare(run, store, there.modified, exact=exact)
     for info in await list_if_there(store, layout.job_dir):
         if info.path in [layout.ended(how) for how in ENDED]:
-            return Life(State.DEAD, "it is being ended")
+            return Life(JobState.DEAD, "it is being ended")
     return await _unowned(run, store, tasks, exact=exact)
 
 
@@ -122,7 +122,7 @@ async def _bare(run: CommitContext, store: Store, made: float, *, exact: bool) -
     """
     silent = await _silence(run, store, made, LEASE, exact=exact)
     why = f"its set-up, {silent:,.0f} s ago, has made nothing but its directory"
-    state = State.UNKNOWN if silent <= LEASE + _CLOCK_SKEW_SECONDS else State.DEAD
+    state = JobState.UNKNOWN if silent <= LEASE + _CLOCK_SKEW_SECONDS else JobState.DEAD
     return Life(state, why, seen=made, bare=True)
 
 
@@ -142,7 +142,9 @@ async def status_without_commit(run: CommitContext, store: Store, tasks: int) ->
         store: where the job's own directory is.
         tasks: how many tasks have committed.
     """
-    life = await life_of(run, store) or Life(State.UNKNOWN, "it has just ended or begun its commit")
+    life = await life_of(run, store) or Life(
+        JobState.UNKNOWN, "it has just ended or begun its commit"
+    )
     return life.status(run.layout, tasks)
 
 
@@ -157,12 +159,12 @@ async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
         flags: what else the command has that was given.
     """
     life = await life_of(run, store, exact=True)
-    if life is None or life.state is State.DEAD:
+    if life is None or life.state is JobState.DEAD:
         return
     if life.owner is not None and is_own(run.host, life.owner):
         return
     layout = run.layout
-    whether = "it is running" if life.state is State.RUNNING else "it may be running"
+    whether = "it is running" if life.state is JobState.RUNNING else "it may be running"
     text = (
         f"{whether}: {life.why}. Nothing was deleted. If its program is dead, abort it anyway: "
         f"{job_command('abort', layout, *flags, '--force')}"
@@ -178,8 +180,10 @@ async def is_orphaned(run: CommitContext, store: Store) -> bool:
     life = await life_of(run, store, exact=True)
     if life is None or life.bare:
         return False
-    quiet = life.state is State.UNKNOWN and life.owner is not None and is_own(run.host, life.owner)
-    if life.state is State.DEAD or quiet:
+    quiet = (
+        life.state is JobState.UNKNOWN and life.owner is not None and is_own(run.host, life.owner)
+    )
+    if life.state is JobState.DEAD or quiet:
         return True
     text = (
         f"another driver may be running it: {life.why}. Wait until that has ended, or give up what "
@@ -200,23 +204,23 @@ async def _owned(
     """Return what the owner's process and its last heartbeat tell."""
     who = describe(owner.owner)
     if is_held(owner.owner.id):
-        return Life(State.RUNNING, f"{who}, this process, is running it", owner, seen)
+        return Life(JobState.RUNNING, f"{who}, this process, is running it", owner, seen)
     alive = await _is_process_alive(run.host, owner)
     if alive is False:
-        return Life(State.DEAD, f"{who} has ended", owner, seen)
+        return Life(JobState.DEAD, f"{who} has ended", owner, seen)
     if owner.lease is None:
         found = await list_if_there(store, run.layout.attempt_dir)
         return replace(await _unowned(run, store, found, exact=exact), owner=owner)
     if is_own(run.host, owner):
         why = f"{who}, this process, set it up and sends no heartbeats for it"
-        return Life(State.UNKNOWN, why, owner, seen)
+        return Life(JobState.UNKNOWN, why, owner, seen)
     silent = await _silence(run, store, seen, owner.lease, exact=exact)
     said = f"sent its last heartbeat {silent:,.0f} s ago (its lease is {owner.lease:,.0f} s)"
     if silent <= owner.lease + _CLOCK_SKEW_SECONDS:
-        return Life(State.RUNNING, f"{who} {said}", owner, seen)
+        return Life(JobState.RUNNING, f"{who} {said}", owner, seen)
     if alive:
-        return Life(State.UNKNOWN, f"{who} is alive: {said}", owner, seen)
-    return Life(State.DEAD, f"{who} {said}", owner, seen)
+        return Life(JobState.UNKNOWN, f"{who} is alive: {said}", owner, seen)
+    return Life(JobState.DEAD, f"{who} {said}", owner, seen)
 
 
 async def _silence(
@@ -256,11 +260,11 @@ async def _unowned(run: CommitContext, store: Store, found: list[Info], *, exact
                 if last >= since:
                     break
     if not last:
-        return Life(State.UNKNOWN, "it has no heartbeats")
+        return Life(JobState.UNKNOWN, "it has no heartbeats")
     when = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
     if last >= since:
-        return Life(State.UNKNOWN, f"it has no heartbeats and was changed at {when}")
-    return Life(State.DEAD, f"nothing in it has changed since {when}", seen=last)
+        return Life(JobState.UNKNOWN, f"it has no heartbeats and was changed at {when}")
+    return Life(JobState.DEAD, f"nothing in it has changed since {when}", seen=last)
 
 
 async def _now(run: CommitContext, store: Store) -> float:

@@ -285,7 +285,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
                 log.warning("%s", Redacted(error), extra=run.layout.log_fields)
             await self._undo_if_wanted(run, error)
             raise
-        return report if report.already else await report_ended(run, report)
+        return report if report.already_committed else await report_ended(run, report)
 
     async def _commit_or_resume(
         self,
@@ -346,7 +346,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         log.info("job %s: committed before", run.layout.job_id, extra=run.layout.log_fields)
         if not await has_report(run):
             await report_on(run, "committer_commit_job")
-        return replace(self.publisher.report(run), already=True)
+        return replace(self.publisher.report(run), already_committed=True)
 
     async def _undo_if_wanted(self, run: RunT, error: BaseException) -> None:
         """Roll back a failed commit if the options or the commit ask for it."""
@@ -404,7 +404,7 @@ class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
         with observed_job(run, "commit") as ended:
             async with self.publisher.working(run) as at:
                 ended.report = report = await self._resume(at, force=force, adopt=adopt)
-        return report if report.already else await report_ended(run, report)
+        return report if report.already_committed else await report_ended(run, report)
 
     async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
         run, state = await self.publisher.state(run)

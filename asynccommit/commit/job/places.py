@@ -14,7 +14,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.layouts.uploads import UploadLayout
 from asynccommit.commit.paths import above, outermost, within
 from asynccommit.errors import PreconditionError
-from asynccommit.results import NOT_BEGUN, JobStatus, State
+from asynccommit.results import NOT_BEGUN, JobState, JobStatus
 
 
 class OtherCommit(NamedTuple):
@@ -82,7 +82,7 @@ def refuse_within(
 
     Raises ``PreconditionError`` that names the job.
     """
-    over = {State.ENDED, *NOT_BEGUN} | (set() if decided else {State.COMMITTED})
+    over = {JobState.ENDED, *NOT_BEGUN} | (set() if decided else {JobState.COMMITTED})
     for other in others:
         if other.status.state in over:
             continue
@@ -102,11 +102,11 @@ def _refusal(other: OtherCommit) -> str:
     if status.belongs_to:
         return f"{text}; {not_ours(layout, status.belongs_to)}"
     forward, back = "resume", "abort"
-    if status.state is State.COMMITTING:
+    if status.state is JobState.COMMITTING:
         text += f". Wait for {status.owner}; if that process is dead, end the commit"
         if not isinstance(layout, UploadLayout):
             forward = back = "takeover"
     text += f". Finish it: {job_command(forward, layout)}"
-    if status.state in (State.COMMITTED, State.ROLLING_BACK):
+    if status.state in (JobState.COMMITTED, JobState.ROLLING_BACK):
         return text
     return f"{text} - or roll it back: {job_command(back, layout, '--rollback')}"

@@ -108,8 +108,8 @@ async def undo_half_way(
 def rolled_back_first(report: JobReport) -> str:
     """Return why a job was not committed: it was rolled back."""
     text = "it was being rolled back, and that is now finished"
-    if report.left:
-        text += f", except for these paths: {named(report.left)}"
+    if report.not_restored:
+        text += f", except for these paths: {named(report.not_restored)}"
     return f"{text}: run it again"
 
 

@@ -22,7 +22,7 @@ from asynccommit.errors import (
     UnfinishedError,
 )
 from asynccommit.options.job import Mode, OnUnfinished
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 
 _NAMED = 5
 _OR_SET = "  or set asynccommit.on.unfinished to resume or rollback, and run this job again"
@@ -74,7 +74,7 @@ async def _told(run: CommitContext, found: Sequence[Unfinished]) -> list[Unfinis
     The marker is written before the call returns. One that is newer than such a job is its own,
     or that of a job that has replaced it.
     """
-    committed = [one for one in found if one.status.state is State.COMMITTED]
+    committed = [one for one in found if one.status.state is JobState.COMMITTED]
     if not committed or run.options.readers_use_sink_log or not run.options.mark_success:
         return committed
     try:
@@ -88,7 +88,7 @@ async def _told(run: CommitContext, found: Sequence[Unfinished]) -> list[Unfinis
 
 def _other(run: CommitContext, layout: Layout, status: JobStatus, *, told: bool) -> Other:
     """Return the action for a commit; a recorded decision is carried out."""
-    committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
+    committed, undone = status.state is JobState.COMMITTED, status.state is JobState.ROLLING_BACK
     forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
     return Other(
         layout=layout,
@@ -140,7 +140,7 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
     if status.belongs_to:
         return [*lines, f"    {not_ours(layout, status.belongs_to)}"]
     lines.append(f"    finish it: {job_command('resume', layout)}")
-    if status.state not in (State.COMMITTED, State.ROLLING_BACK):
+    if status.state not in (JobState.COMMITTED, JobState.ROLLING_BACK):
         lines.append(f"    or roll it back: {job_command('abort', layout, '--rollback')}")
     return lines
 

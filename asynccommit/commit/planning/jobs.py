@@ -27,13 +27,13 @@ from asynccommit.errors import (
     RejectedError,
 )
 from asynccommit.formats.commit_owner import Outcome
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
 from asynccommit.stores.grant import unpinned
 from asynccommit.stores.tree import list_if_there
 
-_DECIDED = (State.COMMITTED, State.ENDED)
+_DECIDED = (JobState.COMMITTED, JobState.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 """The errors for a record that is damaged, a directory, or too large."""
 _PASSED_OVER = (DeniedError, PreconditionError, RejectedError)
@@ -189,7 +189,7 @@ async def checked(run: CommitContext, other: OtherCommit) -> JobStatus:
 
 
 def _unreadable(layout: Layout, error: Exception) -> JobStatus:
-    return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
+    return JobStatus(layout.job_id, layout.attempt, JobState.STOPPED, error=str(error), alive=False)
 
 
 async def _not_begun(run: CommitContext, layout: Layout) -> JobStatus:
@@ -234,15 +234,15 @@ async def status_of(
     )
 
 
-def _state(standing: CommitState, alive: bool | None, silent: bool) -> State:
+def _state(standing: CommitState, alive: bool | None, silent: bool) -> JobState:
     if is_over(standing):
-        return State.ENDED
+        return JobState.ENDED
     if standing.decision is not None:
         rolled = standing.decision.outcome is Outcome.ROLLBACK
-        return State.ROLLING_BACK if rolled else State.COMMITTED
+        return JobState.ROLLING_BACK if rolled else JobState.COMMITTED
     if alive is False:
-        return State.STOPPED
-    return State.EXPIRED if silent else State.COMMITTING
+        return JobState.STOPPED
+    return JobState.EXPIRED if silent else JobState.COMMITTING
 
 
 async def _directories(run: CommitContext, path: str) -> list[Info]:

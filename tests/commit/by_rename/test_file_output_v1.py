@@ -30,7 +30,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.options.job import CLASSIC, Mode, OnFailure, Options
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.urls import Address
@@ -133,7 +133,7 @@ async def test_a_commit_is_repeatable(tmp_path: Path) -> None:
     report = await job_at(tmp_path).commit_job(commits)
 
     assert (report.resumed, report.files) == (True, 12)
-    assert (await job_at(tmp_path).commit_job(commits)).already
+    assert (await job_at(tmp_path).commit_job(commits)).already_committed
     assert len(visible(tmp_path)) == 12
     assert FileV1Committer.is_commit_job_repeatable
 
@@ -159,7 +159,7 @@ async def test_resumed_and_rolled_back_without_a_committers_name(tmp_path: Path)
         with pytest.raises(CommitError):
             await broken.commit_job(commits)
         (status,) = await job_statuses(dest)
-        assert (status.state, status.files) == (State.STOPPED, 3)
+        assert (status.state, status.files) == (JobState.STOPPED, 3)
         await (api.job(dest).resume() if forward else api.job(dest).rollback())
 
         done = {"part-0": "new", "part-1": "x", "new/part-2": "y"}
@@ -656,7 +656,7 @@ async def test_cleanup_failures_ignored(
     assert visible(tmp_path) == {"part-0": "a"}
     assert (tmp_path / "_SUCCESS").exists()
     again = await job_at(tmp_path).commit_job(commits)
-    assert again.already or again.resumed
+    assert again.already_committed or again.resumed
     assert not (tmp_path / "_temporary").exists()
 
 

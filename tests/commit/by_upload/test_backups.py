@@ -76,7 +76,7 @@ def test_a_place_that_a_later_job_has_left_empty(after: str) -> None:
         report = await driver(world, mine, "back").job.rollback_job()
         assert b"old x" in world.state().files.values()
         there = [path for path in seen(world) if "/_temporary/" not in path]
-        return there, report.left, report.warnings
+        return there, report.not_restored, report.warnings
 
     there, left, warnings = run_virtual(run())
     assert sorted(there) == [f"{ROOT}/_SUCCESS", f"{ROOT}/m"]
@@ -216,4 +216,4 @@ async def test_what_is_put_back_replaces_nothing_else() -> None:
     report = await committer(world, OVER, Hasty()).rollback_job()
 
     assert seen(world) == {f"{ROOT}/y": b"of another"}
-    assert report.left == (f"{ROOT}/y",)
+    assert report.not_restored == (f"{ROOT}/y",)

@@ -31,7 +31,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.options.job import Mode, OnFailure, OnUnfinished
 from asynccommit.options.uploads import UploadOptions
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.testing.models.s3.objects import CompletedPart
 from tests.support.faults import Before, Fault, Faults
@@ -105,7 +105,7 @@ async def test_committing_again() -> None:
     before = world.state()
     report = await committer(world, PLAIN).commit_job(tasks)
 
-    assert report.already
+    assert report.already_committed
     assert world.state() == before
     with pytest.raises(CommittedError):
         await committer(world, PLAIN).rollback_job()
@@ -135,8 +135,8 @@ async def test_a_failed_commit_is_committed_again() -> None:
     second = await committer(world, PLAIN).commit_job(tasks)
     third = await committer(world, PLAIN).commit_job(tasks)
 
-    assert (second.resumed, second.already) == (True, False)
-    assert (third.resumed, third.already) == (False, True)
+    assert (second.resumed, second.already_committed) == (True, False)
+    assert (third.resumed, third.already_committed) == (False, True)
     assert {p: d.decode() for p, d in files(world).items()} == PLAIN.files
 
 
@@ -419,7 +419,7 @@ async def test_clean_up_is_switched_off(options: dict[str, Any]) -> None:
 
     assert not before.uploads
     assert scenario.layout().record in before.files
-    assert (await committer(world, scenario, **options).commit_job(tasks)).already
+    assert (await committer(world, scenario, **options).commit_job(tasks)).already_committed
     assert world.state() == before
 
 
@@ -600,7 +600,7 @@ async def test_a_commit_that_is_being_rolled_back() -> None:
     status = await job.job_status()
 
     assert status is not None
-    assert status.state is State.ROLLING_BACK
+    assert status.state is JobState.ROLLING_BACK
     assert (await job.resume_job()).rolled_back
     assert world.state() == ({}, frozenset())
 
@@ -662,7 +662,7 @@ async def test_the_next_job(
     options: dict[str, Any] = {} if settle is None else {"on_unfinished": settle}
     job = committer(world, following, job_id=OTHER, **options)
     job.host = replace(job.host, process="alive", is_running=lambda _: False)
-    assert [s.state for s in await job.job_statuses()] == [State.STOPPED]
+    assert [s.state for s in await job.job_statuses()] == [JobState.STOPPED]
     if settle is None:
         told = re.escape(job_command("resume", first.layout))
         with pytest.raises(UnfinishedError, match=f"finish it: {told}\n"):

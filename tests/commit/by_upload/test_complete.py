@@ -52,7 +52,7 @@ async def test_a_file_that_was_to_be_overwritten_changes() -> None:
     report = await committer(world, scenario).rollback_job()
 
     assert "another writer has changed it since" in report.warnings[0]
-    assert report.left == (f"{ROOT}/a",)
+    assert report.not_restored == (f"{ROOT}/a",)
     copies = {path: data for path, data in world.state().files.items() if "/aside-" in path}
     assert sorted(copies.values()) == [b"", b"old"]  # and what says that they are kept
     assert world.state().files == {f"{ROOT}/a": b"newer, of another", **copies}

@@ -12,7 +12,7 @@ from asynccommit.commit.by_upload.jobs import find_attempts, find_others, sought
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.layouts.uploads import StagingLayout
 from asynccommit.errors import CommitError, DeniedError
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.urls import Address
 from tests.support.faults import Fault, Faults
@@ -67,7 +67,7 @@ async def test_what_a_record_says() -> None:
     await cut_short(world, ELSEWHERE)
     (other,) = await find_others(committer(world, ELSEWHERE)._run())
 
-    assert other.status.state is State.COMMITTING
+    assert other.status.state is JobState.COMMITTING
     assert other.places == [other.layout.dest.path]
 
 
@@ -104,7 +104,7 @@ async def test_a_record_beside_the_data_that_cannot_be_read() -> None:
     world.bucket.put(HERE.layout(OTHER).record[1:], b"no record")
     (found,) = await find_attempts(committer(world, MAGIC)._run())
 
-    assert (found.status.state, found.status.unfinished) == (State.STOPPED, True)
+    assert (found.status.state, found.status.unfinished) == (JobState.STOPPED, True)
 
 
 async def test_a_user_whose_directory_is_closed() -> None:

@@ -121,5 +121,5 @@ def test_a_file_that_comes_late_is_said(tokens: bool, before: dict[str, str]) ->
         return await back.job.rollback_job(force=True)
 
     report = run_virtual(run())
-    assert report.left == (f"{ROOT}/b",)
+    assert report.not_restored == (f"{ROOT}/b",)
     assert any(f"{ROOT}/b remains: it seems to be" in said for said in report.warnings)

@@ -13,7 +13,7 @@ from asynccommit.commit.by_upload.status import LONG
 from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommitError, PreflightError, UnfinishedError
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_others import OWN, cut_short
@@ -37,7 +37,7 @@ async def test_a_commit_that_failed_in_this_very_process() -> None:
         await commit(OWN, who, tasks)
     following = _next_job(who)
 
-    assert [status.state for status in await following.job_statuses()] == [State.STOPPED]
+    assert [status.state for status in await following.job_statuses()] == [JobState.STOPPED]
     with pytest.raises(UnfinishedError):
         await following.check_job()
 
@@ -47,7 +47,7 @@ async def test_a_commit_that_is_under_way_in_this_very_process() -> None:
     world = World.new()
     tasks = run_tasks(world, OWN)
     who = driver(world, OWN, "session")
-    seen: list[State] = []
+    seen: list[JobState] = []
 
     class Looking:
         def around(self, call: Call) -> Call:
@@ -63,7 +63,7 @@ async def test_a_commit_that_is_under_way_in_this_very_process() -> None:
     job.host = who.job.host
     await job.commit_job(tasks)
 
-    assert seen == [State.COMMITTING] * 2
+    assert seen == [JobState.COMMITTING] * 2
 
 
 async def test_processes_are_looked_for_in_a_thread() -> None:
@@ -84,12 +84,12 @@ async def test_processes_are_looked_for_in_a_thread() -> None:
 
 
 @pytest.mark.parametrize(
-    "after, state", [("commit-start", State.EXPIRED), ("commit-outcome", State.COMMITTED)]
+    "after, state", [("commit-start", JobState.EXPIRED), ("commit-outcome", JobState.COMMITTED)]
 )
-def test_a_commit_of_another_host(after: str, state: State) -> None:
+def test_a_commit_of_another_host(after: str, state: JobState) -> None:
     """One that is cut short there is refused after an hour, whether or not it is decided."""
 
-    async def run() -> list[tuple[State, bool]]:
+    async def run() -> list[tuple[JobState, bool]]:
         world = World.new()
         await cut_short(world, OWN, after, OTHER)
         job = committer(world, OWN)

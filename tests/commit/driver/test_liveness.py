@@ -20,7 +20,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.job_owner import decode_job_owner
 from asynccommit.options.job import Options
-from asynccommit.results import State
+from asynccommit.results import JobState
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
@@ -67,7 +67,7 @@ class Site:
 
         return cls(account, store, made(host("a", 0.0)), made(host("b", skew)))
 
-    async def state(self) -> State:
+    async def state(self) -> JobState:
         """Return what the other says of the job."""
         run = CommitContext.new(
             Environment(self.store, self.other.host, self.store), self.other.layout, Options()
@@ -97,7 +97,7 @@ def test_heartbeats_keep_a_job_from_being_aborted(skew: float) -> None:
         async with site.driver.living():
             for _ in range(20):
                 await asyncio.sleep(LEASE / 2)
-                assert await site.state() is State.RUNNING
+                assert await site.state() is JobState.RUNNING
                 with pytest.raises(OwnedError, match="it is running: unknown@a"):
                     await site.other.abort_job(careful=True)
             await site.driver.abort_job()
@@ -111,9 +111,9 @@ def test_silence_for_longer_than_the_lease() -> None:
     async def test(site: Site) -> None:
         await site.driver.setup_job()
         await asyncio.sleep(LEASE - 10)
-        assert await site.state() is State.RUNNING
+        assert await site.state() is JobState.RUNNING
         await asyncio.sleep(20)
-        assert await site.state() is State.DEAD
+        assert await site.state() is JobState.DEAD
         assert (await site.other.abort_job(careful=True)).outcome != "nothing to clean up"
         assert await life_of(site.other._run(), site.store) is None
 
@@ -131,12 +131,12 @@ def test_a_job_without_heartbeats_and_another_clock(skew: float) -> None:
         await site.store.mkdir(tasks)
         for _ in range(3):
             await asyncio.sleep(QUIET - 60)
-            assert await site.state() is State.UNKNOWN
+            assert await site.state() is JobState.UNKNOWN
             with pytest.raises(OwnedError, match="it may be running"):
                 await site.other.abort_job(careful=True)
             await site.store.put(f"{tasks}/part-0", b"data")
         await asyncio.sleep(QUIET + 60)
-        assert await site.state() is State.DEAD
+        assert await site.state() is JobState.DEAD
         await site.other.abort_job(careful=True)
         assert await life_of(site.other._run(), site.store) is None
 
@@ -154,7 +154,7 @@ async def test_a_job_of_hadoop_and_another_clock(tmp_path: Path) -> None:
 
     assert looked is not None
     assert judged is not None
-    assert (looked.state, judged.state) == (State.DEAD, State.UNKNOWN)
+    assert (looked.state, judged.state) == (JobState.DEAD, JobState.UNKNOWN)
     assert [path.name for path in (tmp_path / "_temporary").iterdir()] == ["0"]
     await store.aclose()
 
@@ -180,8 +180,8 @@ def test_a_driver_that_gives_the_job_up_says_so() -> None:
     async def test(site: Site) -> None:
         await site.driver.setup_job()
         async with site.driver.living():
-            assert await site.state() is State.RUNNING
-        assert await site.state() is State.DEAD
+            assert await site.state() is JobState.RUNNING
+        assert await site.state() is JobState.DEAD
         await site.other.abort_job(careful=True)
 
     in_virtual_time(test)
@@ -231,7 +231,7 @@ async def test_a_commit_that_is_refused_leaves_a_job_that_may_be_aborted(tmp_pat
     )
     life = await life_of(run, elsewhere.store)
     assert life is not None
-    assert life.state is State.DEAD
+    assert life.state is JobState.DEAD
     assert life.why == "its driver gave it up"
 
 

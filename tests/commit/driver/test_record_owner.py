@@ -22,7 +22,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options.job import Mode, OnUnfinished
-from asynccommit.results import State
+from asynccommit.results import JobState
 from tests.commit.planning.test_plan_file import Chunk, forge, plan_in_files
 from tests.support.commits import JOB, OTHER, At, Dies, Site, open_site, own
 from tests.support.faults import Fault, Faults
@@ -229,7 +229,7 @@ async def test_a_status_of_what_is_not_readable(site: Site) -> None:
     found = await site.job(look, job_id=OTHER).job_status()
 
     assert found is not None
-    assert (found.state, found.done, found.files) == (State.STOPPED, None, 2)
+    assert (found.state, found.done, found.files) == (JobState.STOPPED, None, 2)
     assert found.why == "its directory is not readable here, it belongs to uid 1234"
 
 

@@ -41,8 +41,8 @@ def test_only_its_own_files_are_reserved() -> None:
     [
         ("resume", (), "--resume"),
         ("takeover", (), "--force --resume"),
-        ("takeover", ("--rollback",), "--force --undo"),
-        ("abort", ("--rollback",), "--undo"),
+        ("takeover", ("--rollback",), "--force --rollback"),
+        ("abort", ("--rollback",), "--rollback"),
     ],
 )
 def test_commands_name_the_journal(verb: str, flags: tuple[str, ...], wanted: str) -> None:

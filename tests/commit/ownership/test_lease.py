@@ -496,7 +496,7 @@ async def test_a_commit_that_is_kept_says_that_all_is_done(site: Site) -> None:
     assert standing is not None
     assert standing.stop is not None
     assert standing.stop.error == ""
-    assert (await site.job(process="2.two").commit_job()).already
+    assert (await site.job(process="2.two").commit_job()).already_committed
 
 
 @in_virtual_time

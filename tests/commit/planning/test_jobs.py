@@ -15,7 +15,7 @@ from asynccommit.commit.planning.jobs import find_ended, find_jobs, find_others,
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.options.job import Mode
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobState, JobStatus
 from asynccommit.testing.models.crashes import Process
 from tests.support.commits import DEST, JOB, OTHER, At, Dies, Site, in_virtual_time, run_of
 from tests.support.faults import Fault, Faults
@@ -108,7 +108,7 @@ async def test_a_job_whose_tasks_are_at_work(site: Site) -> None:
     found = await status(site)
 
     # It was set up by the very process that asks now, which sends no heartbeats for it.
-    assert (found.state, found.tasks, found.started_ms) == (State.UNKNOWN, 2, 0)
+    assert (found.state, found.tasks, found.started_ms) == (JobState.UNKNOWN, 2, 0)
     assert found.owner.startswith("alice@driver-0")
     assert not found.unfinished
 
@@ -119,7 +119,7 @@ async def test_a_commit_whose_owner_may_live(site: Site) -> None:
     await dead(site, job_key="nightly", lease=77.0)
     found = await status(site, process="2.two", machine="b")
 
-    assert (found.state, found.alive, found.unfinished) == (State.COMMITTING, None, False)
+    assert (found.state, found.alive, found.unfinished) == (JobState.COMMITTING, None, False)
     assert (found.files, found.bytes, found.tasks, found.epoch) == (2, 2, 1, 1)
     assert (found.key, found.lease, found.done) == ("nightly", 77.0, None)
     assert found.owner == "alice@driver-0, process 1"
@@ -128,9 +128,10 @@ async def test_a_commit_whose_owner_may_live(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "alive, state", [(True, State.COMMITTING), (False, State.STOPPED), (None, State.COMMITTING)]
+    "alive, state",
+    [(True, JobState.COMMITTING), (False, JobState.STOPPED), (None, JobState.COMMITTING)],
 )
-async def test_a_commit_of_this_machine(site: Site, alive: bool | None, state: State) -> None:
+async def test_a_commit_of_this_machine(site: Site, alive: bool | None, state: JobState) -> None:
     """On the owner's machine it is known whether its process runs."""
     await dead(site)
     if alive is not None:
@@ -138,7 +139,7 @@ async def test_a_commit_of_this_machine(site: Site, alive: bool | None, state: S
     found = await status(site, process="2.two")
 
     assert (found.state, found.alive) == (state, alive)
-    assert found.unfinished is (state is State.STOPPED)
+    assert found.unfinished is (state is JobState.STOPPED)
 
 
 async def test_a_commit_that_failed(site: Site) -> None:
@@ -148,7 +149,7 @@ async def test_a_commit_that_failed(site: Site) -> None:
         await job.commit_job()
     found = await status(site, process="2.two", machine="b")
 
-    assert (found.state, found.alive, found.unfinished) == (State.STOPPED, False, True)
+    assert (found.state, found.alive, found.unfinished) == (JobState.STOPPED, False, True)
     assert "day=2" in found.error
 
 
@@ -157,18 +158,18 @@ async def test_a_commit_whose_lease_is_over(site: Site) -> None:
     """Whoever is silent for longer than its lease has expired."""
     await dead(site, lease=50.0)
     await asyncio.sleep(51)
-    assert (await status(site, process="2.two", machine="b")).state is State.COMMITTING
+    assert (await status(site, process="2.two", machine="b")).state is JobState.COMMITTING
     await asyncio.sleep(2)
     found = await status(site, process="2.two", machine="b")
 
-    assert (found.state, found.alive, found.unfinished) == (State.EXPIRED, False, True)
+    assert (found.state, found.alive, found.unfinished) == (JobState.EXPIRED, False, True)
 
 
 @pytest.mark.parametrize(
     "outcome, state",
-    [(Outcome.COMMITTED, State.COMMITTED), (Outcome.ROLLBACK, State.ROLLING_BACK)],
+    [(Outcome.COMMITTED, JobState.COMMITTED), (Outcome.ROLLBACK, JobState.ROLLING_BACK)],
 )
-async def test_a_commit_that_is_decided(site: Site, outcome: Outcome, state: State) -> None:
+async def test_a_commit_that_is_decided(site: Site, outcome: Outcome, state: JobState) -> None:
     """What was decided is its state; somebody has to finish it only if its owner is dead."""
     await dead(site)
     job = site.job(job_id=OTHER, process="2.two")
@@ -190,7 +191,7 @@ async def test_a_commit_that_was_kept(site: Site) -> None:
     await job.commit_job()
     found = await status(site, process="2.two")
 
-    assert (found.state, found.unfinished) == (State.ENDED, False)
+    assert (found.state, found.unfinished) == (JobState.ENDED, False)
 
 
 async def test_its_own_commit_is_not_anothers(site: Site) -> None:

@@ -300,7 +300,7 @@ async def test_committing_twice_is_a_normal_answer(tmp_path: Path) -> None:
     await job.commit_job([commit])
     again = await job.commit_job([commit])
 
-    assert again.already
+    assert again.already_committed
     assert (await job.abort_job()).kept == ""
     assert visible(tmp_path / "out") == {"p=1/f": "one", "g": "two"}
 

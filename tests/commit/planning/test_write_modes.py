@@ -17,7 +17,7 @@ from asynccommit.commit.planning.write_modes import find_targets, plan_replaceme
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, PreconditionError, UnsupportedError
 from asynccommit.options.job import Mode, Options
-from asynccommit.results import NOT_BEGUN, JobStatus, State
+from asynccommit.results import NOT_BEGUN, JobState, JobStatus
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.account import AdlsAccount
@@ -231,7 +231,7 @@ async def test_places_with_names_that_are_no_unicode(site: Site) -> None:
     assert json.loads(places_of(run, plan)) == ["."]
 
 
-def other(site: Site, state: State, places: str) -> OtherCommit:
+def other(site: Site, state: JobState, places: str) -> OtherCommit:
     """Return another job's commit, which touches ``places``."""
     layout = Layout(site.world.address("/table"), "other")
     return OtherCommit(JobStatus("other", 0, state), layout, resolve_places(layout, places))
@@ -259,7 +259,7 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
     run = run_of(site.job())
     loaded = LoadedManifests(run.options, run.store.traits)
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
-    others = [other(site, State.STOPPED, places)]
+    others = [other(site, JobState.STOPPED, places)]
     if refused:
         with pytest.raises(PreconditionError, match=r"job other writes there and has not finished"):
             refuse_others(run, plan, others, Mode.APPEND)
@@ -267,14 +267,14 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
         refuse_others(run, plan, others, Mode.APPEND)
 
 
-@pytest.mark.parametrize("state", list(State))
-async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
+@pytest.mark.parametrize("state", list(JobState))
+async def test_which_commits_are_in_the_way(site: Site, state: JobState) -> None:
     """Those that may still change something, or be undone."""
     run = run_of(site.job())
     loaded = LoadedManifests(run.options, run.store.traits)
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, state, '["day=1"]')]
-    if state in (State.COMMITTED, State.ENDED, *NOT_BEGUN):
+    if state in (JobState.COMMITTED, JobState.ENDED, *NOT_BEGUN):
         refuse_others(run, plan, others, Mode.APPEND)
     else:
         with pytest.raises(PreconditionError):
@@ -284,7 +284,7 @@ async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
 async def test_who_wants_an_empty_table_wants_all_of_it(site: Site) -> None:
     """A commit anywhere in the table is in the way of a job that must find none."""
     run = run_of(site.job())
-    others = [other(site, State.COMMITTING, '["day=7"]')]
+    others = [other(site, JobState.COMMITTING, '["day=7"]')]
     refuse_others(run, Plan(LoadedManifests(run.options, run.store.traits)), others, Mode.APPEND)
     with pytest.raises(PreconditionError):
         refuse_others(run, Plan(LoadedManifests(run.options, run.store.traits)), others, Mode.FAIL)

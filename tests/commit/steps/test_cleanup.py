@@ -209,7 +209,7 @@ async def test_clean_up_that_died_while_it_deleted(site: Site, verb: str) -> Non
     site.alive["1.one"] = False
     await site.job(job_id="other").check_job()
     if verb == "commit":
-        assert (await site.job(process="2.two").commit_job()).already
+        assert (await site.job(process="2.two").commit_job()).already_committed
     else:
         await site.job(process="2.two").rollback_job()
 

@@ -95,7 +95,7 @@ async def test_a_setup_that_is_executed_after_the_end(site: Site) -> None:
     for path in other.layout.setup_dirs:
         await other.store.mkdir(path)
 
-    assert (await other.commit_job([message])).already
+    assert (await other.commit_job([message])).already_committed
     assert (site.files(), site.left()) == (FILES, [])
 
 

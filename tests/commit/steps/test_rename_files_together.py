@@ -256,4 +256,4 @@ async def test_a_source_is_looked_at_before_its_rename(
     assert bool(seen.sizes) is (workers == 1)
     report = await job.rollback_job()
     assert visible(dest) == {}
-    assert (report.left, report.warnings) == ((), ())
+    assert (report.not_restored, report.warnings) == ((), ())

@@ -11,7 +11,7 @@ import pytest
 
 from asynccommit.errors import CommitError, CommittedError, DeniedError, OwnedError
 from asynccommit.options.job import Mode
-from asynccommit.results import State
+from asynccommit.results import JobState
 from tests.support.commits import DEST, OTHER, At, Dies, Site, open_site, paths_of, request_of
 from tests.support.crashes import LocalWorld
 from tests.support.faults import Fault, Faults
@@ -310,7 +310,7 @@ async def test_a_rollback_that_is_cut_short(site: Site, mode: Mode, after: bool)
         at = Dies("rename", "", skip=skip, after=after)
         await dying(site.job(at, workers=1).rollback_job())
         status = await site.job().job_status()
-        if skip % 2 and status is not None and status.state is State.ROLLING_BACK:
+        if skip % 2 and status is not None and status.state is JobState.ROLLING_BACK:
             assert (await site.job().resume_job()).rolled_back
         else:
             await site.job().rollback_job()

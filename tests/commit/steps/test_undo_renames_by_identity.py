@@ -87,7 +87,7 @@ async def test_a_file_that_got_the_number_of_the_jobs_stays(disk: Site, text: st
     report = await disk.job(job_id=job_id).rollback_job()
 
     assert disk.files() == {"a": text}
-    assert list(report.left) == [str(path)]
+    assert list(report.not_restored) == [str(path)]
     assert [warning for warning in report.warnings if str(path) in warning]
     assert report.files == 1
 
@@ -99,7 +99,7 @@ async def test_a_file_that_was_changed_in_place_is_taken_back(disk: Site) -> Non
     report = await disk.job().rollback_job()
 
     assert disk.files() == {}
-    assert (report.files, report.left) == (2, ())
+    assert (report.files, report.not_restored) == (2, ())
     assert "did not match its manifest" in report.warnings[0]
 
 
@@ -113,7 +113,7 @@ async def test_a_file_of_unknown_age_that_was_changed_stays(
     report = await disk.job().rollback_job()
 
     assert disk.files() == {"a": "onemore"}
-    assert list(report.left) == [disk.path("/table/a")]
+    assert list(report.not_restored) == [disk.path("/table/a")]
 
 
 async def test_a_file_that_replaces_the_jobs_in_the_last_moment_stays(disk: Site) -> None:
@@ -147,7 +147,7 @@ async def test_a_link_to_a_source_stays(disk: Site) -> None:
     report = await disk.job().rollback_job()
 
     assert disk.files() == {"a": "t"}
-    assert list(report.left) == [disk.path("/table/a")]
+    assert list(report.not_restored) == [disk.path("/table/a")]
 
 
 @pytest.mark.parametrize("damage", ["replaced", "a directory", "gone"])
@@ -219,7 +219,7 @@ async def test_a_move_by_link_that_died_between_its_calls_ends_with_one_name(
         await job.resume_job()
         assert disk.files() == FILES
     else:
-        assert (await job.rollback_job()).left == (name,)
+        assert (await job.rollback_job()).not_restored == (name,)
         assert disk.files() == {"day=1/b": "two"}
 
     assert os.stat(name).st_nlink == 1

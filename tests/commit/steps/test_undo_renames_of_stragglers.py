@@ -51,7 +51,7 @@ async def test_a_name_that_a_straggler_takes_again_keeps_no_file_in_the_table(
     write(Path(job.layout.tasks_dir, ids(0)[1]), {"day=1/b": "stray"})
     report = await job.rollback_job()
 
-    assert (visible(tmp_path), report.left, left(tmp_path)) == (OLD, (), [])
+    assert (visible(tmp_path), report.not_restored, left(tmp_path)) == (OLD, (), [])
 
 
 async def test_a_file_of_a_directory_that_comes_back_by_its_files_comes_back_late(

@@ -1,4 +1,4 @@
-"""Former names of functions and classes, which work with a warning.
+"""Former names of what is public, which work with a warning.
 
 They go in the next version; ``docs/migrating.md`` has the table of former and present names.
 """
@@ -47,6 +47,27 @@ def warn_of_former(name: str, remedy: str, *, stacklevel: int = 3) -> None:
     """Warn of a former name, by default at the line that calls the caller."""
     text = f"{name} is deprecated and goes in the next version: use {remedy}"
     warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
+
+
+class FormerField:
+    """The former name of a field, which can be read with a warning.
+
+    Args:
+        name: the present name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._former = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._former = f"asynccommit.{owner.__name__}.{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return self
+        warn_of_former(self._former, self._name)
+        return getattr(instance, self._name)
 
 
 def functions_of_jobs(module: str, job: Callable[[], Callable[..., Any]]) -> Mapping[str, Former]:
