@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.support.round_trips import Cost, MeasuredUploads
+from tests.support.round_trips import Cost, MeasuredBlocks, MeasuredUploads
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,22 @@ def test_the_budget_of_a_job_of_uploads(
     """Requests and round trips of a task commit and a job commit, and to ``_SUCCESS``."""
 
     assert run_virtual(MeasuredUploads().run(files, tasks, partitions)) == (task, job, visible)
+
+
+@pytest.mark.parametrize(
+    "files, tasks, partitions, task, job, visible",
+    [
+        (1, 1, 1, (8, 6), (42, 29), 18),
+        (20, 4, 5, (16, 6), (112, 29), 18),
+        (200, 8, 10, (56, 6), (669, 38), 23),
+    ],
+)
+def test_the_budget_of_a_job_of_block_lists(
+    files: int, tasks: int, partitions: int, task: Cost, job: Cost, visible: int
+) -> None:
+    """The same on a flat account of Azure, where each deletion is a request."""
+
+    assert run_virtual(MeasuredBlocks().run(files, tasks, partitions)) == (task, job, visible)
 
 
 def test_the_budget_of_a_write_of_one_file() -> None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_upload.magic import MagicCommitter
 from asynccommit.commit.layouts.layout import Layout, TaskCommit
 from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.options.job import Options
+from asynccommit.stores.adls.flat.store import FlatBlobStore
 from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address, parse_url
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.emulators.adls.inprocess import InProcessAdls
 from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
+from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.seeds import Seeds
@@ -61,7 +64,11 @@ class SteadyWeather:
 
     def visible(self) -> float:
         """Return the time at which ``_SUCCESS`` is in its place."""
-        ends = (("rename", "/table/_SUCCESS"), ("put", "/table/_SUCCESS"))
+        ends = (
+            ("rename", "/table/_SUCCESS"),
+            ("put", "/table/_SUCCESS"),
+            ("create", "data/table/_SUCCESS"),
+        )
         return next(at + ANSWER for at, *request in self.seen if tuple(request) in ends)
 
 
@@ -139,4 +146,21 @@ class MeasuredUploads(_Measured[MagicCommitter]):
             SimS3Store(S3, {"bucket": bucket, "weather": self.weather, "workers": 256})
         )
         layout = MagicLayout(S3, "0123abcd-0000-4000-8000-000000000001")
+        self.job = MagicCommitter(self.store, layout, Options(), self.host)
+
+
+class MeasuredBlocks(MeasuredUploads):
+    """A job of block lists on a flat account of Azure, the store that users have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        emulator = AdlsEmulator(hns=False, filesystems=["data"], host=self.host)
+        weather = cast(FaultInjector, self.weather)
+        transport = InProcessAdls(emulator, weather, agent="asynccommit-blob")
+        options = {"connection_string": emulator.connection_string}
+        address = parse_url("abfs://data@devstoreaccount1.dfs.core.windows.net/table")
+        self.store = self.wrapped(
+            FlatBlobStore(address, options, environ={}, host=self.host, transport=transport)
+        )
+        layout = MagicLayout(address, "0123abcd-0000-4000-8000-000000000001")
         self.job = MagicCommitter(self.store, layout, Options(), self.host)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there
@@ -37,6 +38,7 @@ from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import is_there, list_all
 from asynccommit.stores.urls import Address
 
+_SOON = 5 / 7  # of the time after which uploads end: the fifth day of a week
 STAGING_NAMES = ("directory", "partitioned")
 """The names of staging committers in records."""
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
@@ -261,13 +263,34 @@ async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
         return UploadAttempt(run.layout, stopped)
     if standing is not None:
         places = str(standing.record.options.get("places") or "")
-        return UploadAttempt(run.layout, await status_of(run.host, run.layout, standing), places)
+        known = await status_of(run.host, run.layout, standing)
+        if not standing.is_committed:
+            known = _warned(run, known, standing.record.started_ms / 1000)
+        return UploadAttempt(run.layout, known, places)
     try:
-        sets = len(await find_sets(run))
+        found = await find_sets(run)
+        sets = len(found)
     except NotFoundError:
         return None  # it has just ended, or only its prefix is listed
     if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
         return None
     if not lives:
         return UploadAttempt(run.layout, JobStatus(*named, JobState.UNKNOWN, tasks=sets))
-    return UploadAttempt(run.layout, await status_without_commit(run, run.pending, sets))
+    known = await status_without_commit(run, run.pending, sets)
+    oldest = min((info.modified for info in found.values()), default=0.0)
+    return UploadAttempt(run.layout, _warned(run, known, oldest))
+
+
+def _warned(run: UploadContext, known: JobStatus, since: float) -> JobStatus:
+    """Add to the status of a job when its uploads end of themselves, if soon.
+
+    ``since`` is a time at which they were there, which is at most a little later than the last.
+    """
+    rules = run.store.traits.multipart
+    if rules is None or not rules.expires or not since:
+        return known
+    if run.host.now() - since < rules.expires * _SOON:
+        return known
+    end = datetime.fromtimestamp(since + rules.expires, UTC)
+    text = f"what its tasks have uploaded ends on {end:%Y-%m-%d %H:%M} UTC: finish the job before"
+    return replace(known, why=f"{known.why}; {text}" if known.why else text)
