@@ -20,6 +20,8 @@ from asynccommit.stores.grant import granting
 
 _PATIENCE = 2 * GRANT
 """Seconds in which the owner must be seen alive at first."""
+_LOOK = 2 * RENEWAL
+"""Seconds after which a look is given up, for the next one."""
 _SILENT = "its owner sends no heartbeats"
 
 
@@ -65,7 +67,11 @@ class Permit:
         """Read the owner's number once. Raises ``StoreError``."""
         asked = self._run.host.clock()
         try:
-            data = await self._run.store.get(self._path, MAX_GRANTS_BYTES)
+            # A look that was refused waits ever longer, and an old one allows little.
+            async with asyncio.timeout(_LOOK):
+                data = await self._run.store.get(self._path, MAX_GRANTS_BYTES)
+        except TimeoutError:
+            return
         except NotFoundError:
             self._over = "the commit is another owner's by now, or it has ended"
             return

@@ -148,3 +148,32 @@ def test_a_worker_waits_for_a_silent_owner_no_longer_than_two_grants() -> None:
         return asyncio.get_running_loop().time() - begin
 
     assert GRANT < run_virtual(run()) < 3 * GRANT
+
+
+def test_a_look_that_hangs_is_given_up_for_the_next() -> None:
+    """A refused request waits ever longer before it is sent again."""
+
+    async def run() -> tuple[float, list[bool]]:
+        owner = Owner()
+        await owner.say(Grants(1))
+        await owner.look()
+        await owner.say(Grants(2))
+        get, clock = owner.permit._run.store.get, asyncio.get_running_loop().time
+
+        async def hung(*arguments: object) -> bytes:
+            await asyncio.sleep(1000)
+            return b""
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner.permit._run.store, "get", hung)
+            begin = clock()
+            await owner.look()
+            took = clock() - begin
+        assert owner.permit._run.store.get == get
+        before = owner.allowed
+        await owner.look()
+        return took, [before, owner.allowed]
+
+    took, allowed = run_virtual(run())
+    assert took < GRANT / 2
+    assert allowed == [False, True]
