@@ -122,6 +122,9 @@ class JobReport(_Shown):
         refused: number of requests that the store refused because there were too many.
         recovered: store method -> number of requests whose reply was lost although they were done.
         waited: reason -> seconds that requests waited before they were sent, added up.
+        workers: process that renamed files for the commit -> its ``slices``, their ``files``, its
+            ``seconds``, and how many of its requests were ``refused``; the requests of this process
+            are counted above.
         filenames: decoded paths of the files, at most a hundred.
         warnings: problems that did not fail the commit.
         ignored: URLs of manifests that no task commit message names.
@@ -152,6 +155,7 @@ class JobReport(_Shown):
     refused: int = 0
     recovered: Mapping[str, int] = field(default_factory=dict)
     waited: Mapping[str, float] = field(default_factory=dict)
+    workers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     filenames: Sequence[str] = ()
     warnings: Sequence[str] = ()
     ignored: Sequence[str] = ()

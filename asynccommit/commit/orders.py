@@ -76,6 +76,7 @@ class Tally:
         rows: number of its rows.
         done: files that were moved one by one, by this worker or an earlier one.
         seconds: how long it took.
+        refused: requests that the store refused for their rate.
         warnings: as of a commit.
     """
 
@@ -84,6 +85,7 @@ class Tally:
     rows: int
     done: int
     seconds: float = 0.0
+    refused: int = 0
     warnings: tuple[str, ...] = ()
 
 

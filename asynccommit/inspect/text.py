@@ -88,10 +88,17 @@ def job_facts(report: JobReport) -> dict[str, str]:
         "replaced": f"{report.replaced:,}" if report.replaced else "",
         "stages": stage_times(report.stages),
         "requests": request_trouble(report),
+        "workers": "; ".join(_work(name, work) for name, work in report.workers.items()),
         "marker": report.success,
         "report": report.report,
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _work(name: str, work: Mapping[str, float]) -> str:
+    """Return what a process did for the commit."""
+    done = f"{name} {work['files']:,.0f} files in {show_seconds(work['seconds'])}"
+    return done + (f", {work['refused']:,.0f} requests refused" if work["refused"] else "")
 
 
 def request_trouble(report: JobReport) -> str:

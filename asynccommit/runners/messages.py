@@ -95,6 +95,7 @@ def tally_message(tally: Tally) -> Message:
         "rows": tally.rows,
         "done": tally.done,
         "seconds": tally.seconds,
+        "refused": tally.refused,
         "warnings": list(tally.warnings),
     }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
-from asynccommit.commit.orders import Order
+from asynccommit.commit.orders import Order, Slice, Tally
 from asynccommit.commit.slices.worker import Worker, check_version, look
 from asynccommit.errors import UnsupportedError
 from asynccommit.runners.messages import (
@@ -17,6 +18,7 @@ from asynccommit.runners.messages import (
 )
 from asynccommit.runtime.host import Host
 from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.traffic import traffic_of
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
 
 
@@ -31,6 +33,7 @@ class OrderInHand:
         self._host = host
         self._held = AsyncExitStack()
         self._worker: Worker | None = None
+        self._store: Wrapped | None = None
 
     async def answer(self, message: Message) -> Message:
         """Return the answer to an order, or to a slice of the last one."""
@@ -38,16 +41,22 @@ class OrderInHand:
             if "order" in message:
                 await self._take(message["order"])
                 return {"ready": True}
-            assert self._worker is not None
-            return {"tally": tally_message(await self._worker.do(slice_of(message["slice"])))}
+            return {"tally": tally_message(await self._do(slice_of(message["slice"])))}
         except Exception as error:
             return {"error": error_message(error)}
 
     async def aclose(self) -> None:
         """Give the order up, and close its store."""
-        self._worker = None
+        self._worker = self._store = None
         held, self._held = self._held, AsyncExitStack()
         await held.aclose()
+
+    async def _do(self, piece: Slice) -> Tally:
+        assert self._worker is not None
+        assert self._store is not None
+        before = traffic_of(self._store).refused
+        tally = await self._worker.do(piece)
+        return replace(tally, refused=traffic_of(self._store).refused - before)
 
     async def _take(self, message: Message) -> None:
         await self.aclose()
@@ -55,7 +64,7 @@ class OrderInHand:
         order = order_of(message)
         if self._host.clock is time.monotonic:
             raise UnsupportedError("this system has no clock that counts suspension")
-        store = _opened(order, self._host)
+        store = self._store = _opened(order, self._host)
         self._held.push_async_callback(close_store, store)
         await look(order, store)
         if order.commit_id:

@@ -42,6 +42,16 @@ def test_job_report_tells_what_the_store_did() -> None:
     assert "settled" not in to_text(job_report(REPORT))
 
 
+def test_job_report_tells_what_each_worker_did() -> None:
+    """Other processes that renamed files have a line, with what they were refused."""
+    one = {"slices": 2, "files": 1000, "seconds": 4.0, "refused": 3}
+    other = {"slices": 1, "files": 460, "seconds": 2.0, "refused": 0}
+    text = to_text(job_report(replace(REPORT, workers={"7@a": one, "8@b": other})))
+
+    told = "7@a 1,000 files in 4.00 s, 3 requests refused; 8@b 460 files in 2.00 s"
+    assert told in " ".join(text.split())
+
+
 def test_job_report_of_a_dry_run_names_files() -> None:
     """A dry run is told in the conditional, with the first files and how many more there are."""
     names = [f"/t/{n}" for n in range(100)]

@@ -44,7 +44,7 @@ def sent(message: messages.Message) -> Any:
 
 def test_round_trips() -> None:
     """An order, a slice and a tally arrive whole."""
-    piece, tally = Slice(1, "sha256:0", 2), Tally(1, "w", 5, 4, 0.5, ("x",))
+    piece, tally = Slice(1, "sha256:0", 2), Tally(1, "w", 5, 4, 0.5, 3, ("x",))
 
     assert messages.order_of(sent(messages.order_message(ORDER))) == ORDER
     assert messages.slice_of(sent(messages.slice_message(piece))) == piece

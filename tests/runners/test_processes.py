@@ -74,6 +74,10 @@ def test_processes_rename_the_files(adls_emulator_thread: Any) -> None:
 
     assert (report.files, list(report.warnings)) == (FILES, [])
     assert shown(adls_emulator_thread) == FILES
+    assert 1 <= len(report.workers) <= 2
+    assert sum(work["files"] for work in report.workers.values()) == FILES
+    assert sum(work["slices"] for work in report.workers.values()) >= FILES // 5
+    assert all(work["seconds"] > 0 and not work["refused"] for work in report.workers.values())
 
 
 @pytest.mark.full

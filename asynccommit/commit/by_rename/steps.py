@@ -107,4 +107,5 @@ def job_report(run: CommitContext, plan: Plan | None = None) -> JobReport:
         replaced_files=plan.old.count,
         filenames=tuple(plan.sample),
         ignored=tuple(run.layout.url(path) for path in loaded.ignored),
+        workers={name: dict(work) for name, work in plan.workers.items()},
     )

@@ -53,6 +53,7 @@ class Plan:
         looked: for each directory that was swapped, the directories moved aside with it, and their
             times when they were looked at.
         undecided: the job attempts that were not committed when the targets were listed.
+        workers: the counts of each process that renamed files for the owner.
     """
 
     loaded: LoadedManifests
@@ -72,6 +73,7 @@ class Plan:
     targets: list[str] = field(default_factory=list)
     looked: dict[str, dict[str, float | None]] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
+    workers: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def old(self) -> Spill:

@@ -150,6 +150,16 @@ class Slicing:
         most = self.plan.loaded.files - run.promise.renamed
         run.count_renamed(min(tally.done, most), tally.rows)
         run.warnings.extend(tally.warnings)
+        known = self.plan.workers.get(tally.worker, {})
+        work = {
+            "slices": 1,
+            "files": tally.rows,
+            "seconds": tally.seconds,
+            "refused": tally.refused,
+        }
+        self.plan.workers[tally.worker] = {
+            name: known.get(name, 0) + count for name, count in work.items()
+        }
 
 
 async def hand_out(

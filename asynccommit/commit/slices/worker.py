@@ -88,7 +88,7 @@ class Worker:
             await reader.read(piece.chunk, piece.digest)
             await FileMover(run, plan, Settled(run, plan)).move(loaded.spill.entries())
             took, warnings = run.host.clock() - begin, tuple(run.warnings)
-            name = run.host.process
+            name = f"{run.host.process.partition('.')[0]}@{run.host.name}"
             return Tally(
                 piece.chunk, name, loaded.files, run.promise.renamed, took, warnings=warnings
             )
