@@ -46,7 +46,7 @@ _NEAR, _FAR = 5, 12  # attempts
 _ADLS = "asynccommit.stores.adls.opening.open_account"
 _GCS = "asynccommit.stores.gcs.store.GcsStore"
 _HDFS = "asynccommit.stores.hdfs.store.HdfsStore"
-_S3 = "asynccommit.stores.s3.store.S3Store"
+_S3 = "asynccommit.stores.s3.renaming_store.open_s3"
 
 _GONE = {"s3n": "Hadoop has removed this connector; use s3a://BUCKET/PATH for the same objects"}
 
@@ -64,7 +64,7 @@ STORES: Mapping[str, str] = MappingProxyType(
         "viewfs": _HDFS,
     }
 )
-"""Scheme -> dotted name of the class, which is imported when a store of it is opened."""
+"""Scheme -> dotted name of a class, or a function, imported when a store of it is opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,13 @@ def name_of(function: Rule) -> str:
     return getattr(function, "__name__", "rule")
 
 
+def as_listed(store: Store, info: Info) -> Info:
+    """Return the facts that a listing has of what ``head`` has said."""
+    whole = store.traits.whole_listings or info.etag is None
+    etag = info.etag if whole else str(info.etag).partition("-")[0]
+    return info._replace(made=0, etag=etag)
+
+
 def can_rename(store: Store) -> bool:
     """Whether the store knows renames at all."""
     traits = store.traits
@@ -190,7 +197,7 @@ async def list_shows_direct_children_as_head_does(store: Store, root: str) -> No
     await store.put(f"{root}/f", b"22")
     found = {info.path: info for info in await list_all(store, root)}
     assert sorted(found) == [f"{root}/d", f"{root}/f"]
-    assert found[f"{root}/f"] == (await store.head(f"{root}/f"))._replace(made=0)
+    assert found[f"{root}/f"] == as_listed(store, await store.head(f"{root}/f"))
     assert found[f"{root}/d"].is_dir
 
 
@@ -460,10 +467,11 @@ async def a_tree_is_listed_and_deleted_in_bulk(store: Store, root: str) -> None:
         await store.put(f"{root}/{name}", name.encode())
     await store.mkdir(f"{root}/a/empty")
     listed = [info async for page in tree_pages(store, f"{root}/a") for info in page]
+    listed.sort(key=lambda info: info.path)
     files = {info.path: info for info in listed if not info.is_dir}
-    assert sorted(files) == [f"{root}/a/b/f", f"{root}/a/g", f"{root}/a/h"]
+    assert list(files) == [f"{root}/a/b/f", f"{root}/a/g", f"{root}/a/h"]
     assert f"{root}/a/empty" in [info.path for info in listed if info.is_dir]
-    assert files[f"{root}/a/g"] == await store.head(f"{root}/a/g")
+    assert files[f"{root}/a/g"] == as_listed(store, await store.head(f"{root}/a/g"))
 
     await store.put(f"{root}/a/g", b"another")
     gone = files[f"{root}/a/h"]._replace(path=f"{root}/a/gone")

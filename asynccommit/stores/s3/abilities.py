@@ -68,6 +68,16 @@ class Abilities(NamedTuple):
     crc64nvme: bool
 
 
+class RenameAbilities(NamedTuple):
+    """The behaviour of a server that renames.
+
+    Attributes:
+        keeps_etag: a renamed object has the etag that it had before.
+    """
+
+    keeps_etag: bool
+
+
 def refuse_lacking(found: Abilities, server: str, path: str) -> None:
     """Raise ``RejectedError`` if no job is safe on a server.
 

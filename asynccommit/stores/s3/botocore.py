@@ -36,9 +36,9 @@ class Auth(S3SigV4Auth):  # type: ignore[misc]
         )
 
 
-def new_auth(access: str, secret: str, region: str) -> Auth:
+def new_auth(access: str, secret: str, region: str, service: str = "s3") -> Auth:
     """Return the signer of one key."""
-    return Auth(Credentials(access, secret), "s3", region)
+    return Auth(Credentials(access, secret), service, region)
 
 
 class _Asked:

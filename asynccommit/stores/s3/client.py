@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from asynccommit.errors import OptionError, StoreError
+from asynccommit.errors import OptionError, StoreError, ThrottledError, UnavailableError
 from asynccommit.runtime.host import Host
 from asynccommit.stores.grant import check_grant
-from asynccommit.stores.http.base import READS, Response, Transport
+from asynccommit.stores.http.base import READS, Response, Transport, TransportError
 from asynccommit.stores.http.client import SILENCE, SMALL, HttpClient
 from asynccommit.stores.http.tokens import Flight, TokenError
 from asynccommit.stores.s3.endpoint import S3Endpoint, at_endpoint, is_region
@@ -22,8 +22,11 @@ from asynccommit.stores.s3.errors import (
 from asynccommit.stores.s3.errors import explain as explain_answer
 from asynccommit.stores.s3.machine import MachineConfig, explain
 from asynccommit.stores.s3.options import S3Settings
+from asynccommit.stores.s3.sessions import QUERY, Session, SessionCredential, session_of
 from asynccommit.stores.s3.sign import Signer
 from asynccommit.stores.s3.wire import encode
+
+_CREATE = S3Request("create_session", "/")
 
 
 class S3Client(HttpClient[S3Request]):
@@ -57,7 +60,10 @@ class S3Client(HttpClient[S3Request]):
         super().__init__(host, transport, judge, encode)
         self.settings = settings
         self._moved = moved
-        self._credential = settings.credential
+        self._own = self._credential = settings.credential
+        if settings.place.zone:
+            self._credential = SessionCredential(self._own, self._create_session, host.now)
+            self.judge.trust(self._credential)
         self._headers = dict(settings.headers)
         self._flight = Flight(self._look)
         self._ready = settings.machine is None
@@ -72,6 +78,8 @@ class S3Client(HttpClient[S3Request]):
         headers: dict[str, str] | None = None,
         body: bytes = b"",
         limit: int = SMALL,
+        *,
+        own: bool = False,
     ) -> Response:
         """Send a request once and return the response, whatever its status.
 
@@ -83,6 +91,7 @@ class S3Client(HttpClient[S3Request]):
             headers: by lower-case name; added to here.
             body: whole.
             limit: most bytes of the answer.
+            own: sign by the caller's own keys, also where others are by those of a session.
 
         Raises:
             StoreError: there is no answer.
@@ -90,7 +99,7 @@ class S3Client(HttpClient[S3Request]):
         try:
             if not self._ready:
                 await self._get_ready()
-            return await self._exchange(verb, key, query, headers or {}, body, limit)
+            return await self._exchange(verb, key, query, headers or {}, body, limit, own)
         except SILENCE as error:
             raise self.judge.translate(request, error) from error
 
@@ -105,7 +114,10 @@ class S3Client(HttpClient[S3Request]):
         self.place = place
         self.judge.go_to(place)
         self._origin, self._path = place.origin, place.path
-        self._signer = Signer(place.server, place.signed_for, plain=place.plain)
+        self._signer, self._own_signer = (
+            Signer(place.server, place.signed_for, plain=place.plain, service=place.service)
+            for _ in range(2)
+        )
 
     async def _get_ready(self) -> None:
         """Ask the machine where requests go."""
@@ -125,6 +137,10 @@ class S3Client(HttpClient[S3Request]):
                 place.refuse_plain("credentials of a profile")
             except OptionError as error:
                 raise TokenError(f"the profile cannot be used: {error}", again=False) from None
+        if place.zone and place.real and not place.region:
+            raise TokenError(
+                f"the region of the zone {place.zone} is unknown: set region", again=False
+            )
         self._go_to(place)
         self._ready = True
         if not place.real:
@@ -141,6 +157,22 @@ class S3Client(HttpClient[S3Request]):
                 return MachineConfig("", "")  # who has keys needs no configuration
             return explain(error)
 
+    async def _create_session(self) -> Session | TokenError:
+        """Create a session by the caller's own keys."""
+        try:
+            answer = await self._once("GET", None, QUERY, {}, b"", SMALL, own=True)
+            if answer.status == 200:
+                return session_of(answer.body)
+        except TokenError as error:
+            return error
+        except (TransportError, ValueError) as error:
+            said = self._own.hide(str(error))
+            again = isinstance(error, TransportError)
+            return TokenError(f"no session of the bucket: {said}", again=again)
+        failure = self.judge.translate(_CREATE, answer)
+        again = isinstance(failure, UnavailableError | ThrottledError)
+        return TokenError(f"no session of the bucket: {failure.detail}", again=again)
+
     # --- there and back ----------------------------------------------------------------------
 
     async def _exchange(
@@ -151,9 +183,10 @@ class S3Client(HttpClient[S3Request]):
         headers: dict[str, str],
         body: bytes,
         limit: int,
+        own: bool,
     ) -> Response:
-        answer = await self._once(verb, key, query, dict(headers), body, limit)
-        if answer.status < 300:
+        answer = await self._once(verb, key, query, dict(headers), body, limit, own=own)
+        if answer.status < 300 or self.place.zone:
             return answer
         region = region_of(answer)
         if region and region != self.place.signed_for and self._can_move(answer):
@@ -176,8 +209,10 @@ class S3Client(HttpClient[S3Request]):
         headers: dict[str, str],
         body: bytes,
         limit: int,
+        *,
+        own: bool = False,
     ) -> Response:
-        credential = self._credential
+        credential = self._own if own else self._credential
         now = self._now()
         if credential.renew_at <= now:
             await credential.renew()
@@ -187,7 +222,8 @@ class S3Client(HttpClient[S3Request]):
         path = (self._path or "/") if key is None else f"{self._path}/{key}"
         keys = credential.keys
         if keys is not None:
-            self._signer.sign(keys, verb, path, query, headers, body, now)
+            signer = self._own_signer if own else self._signer
+            signer.sign(keys, verb, path, query, headers, body, now)
         url = f"{self._origin}{path}?{query}" if query else f"{self._origin}{path}"
         if verb not in READS:
             check_grant()

@@ -80,9 +80,13 @@ class S3Deletions:
     async def _batch(self, batch: Sequence[_S3Deletion]) -> dict[str, StoreError | None]:
         client, request = self._client, batch[0].request
         body = deletion([(one.key, one.etag) for one in batch])
-        digest = hashlib.md5(body, usedforsecurity=False).digest()
-        # Every server knows this one; some know no other.
-        headers = {"content-md5": b64encode(digest).decode(), "content-type": "application/xml"}
+        headers = {"content-type": "application/xml"}
+        if client.place.zone:  # directory buckets know no MD5
+            headers |= self._files.checksums(body)
+        else:
+            digest = hashlib.md5(body, usedforsecurity=False).digest()
+            # Every server knows this one; some know no other.
+            headers["content-md5"] = b64encode(digest).decode()
         answer = await client.ask(request, "POST", None, "delete", headers, body, _ANSWER)
         client.need(request, answer, 200)
         try:

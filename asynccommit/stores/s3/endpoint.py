@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -27,6 +29,12 @@ _AWS = re.compile(
     r"s3(?P<fips>-fips)?(?P<dual>\.dualstack)?(?:[.-](?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]+))?"
     r"\.(?P<domain>amazonaws\.(?:com(?:\.cn)?|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)"
 )
+# The same of directory buckets: s3express-ZONE.REGION.amazonaws.com.
+_ZONAL = re.compile(
+    r"s3express(?P<fips>-fips)?-(?P<zone>[a-z0-9-]+)(?P<dual>\.dualstack)?"
+    r"\.(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]+)\.amazonaws\.(?:com(?:\.cn)?|eu)"
+)
+_DIRECTORY = re.compile(r"[a-z0-9][a-z0-9-]*?--(?P<zone>[a-z0-9]+(?:-[a-z0-9]+)+)--x-s3", re.ASCII)
 _DOMAINS = (
     ("cn-", "amazonaws.com.cn"),
     ("us-iso-", "c2s.ic.gov"),
@@ -63,6 +71,17 @@ class S3Endpoint:
     def real(self) -> bool:
         """Return whether the endpoint is AWS's own service, by its name."""
         return not self.endpoint
+
+    @property
+    def zone(self) -> str:
+        """The zone of a directory bucket; empty for other buckets."""
+        found = _DIRECTORY.fullmatch(self.bucket)
+        return found["zone"] if found else ""
+
+    @property
+    def service(self) -> str:
+        """The name of the service that requests are signed for."""
+        return "s3express" if self.zone else "s3"
 
     @property
     def signed_for(self) -> str:
@@ -110,6 +129,10 @@ class S3Endpoint:
     def _service(self) -> str:
         region = self.signed_for
         domain = next((name for start, name in _DOMAINS if region.startswith(start)), _DOMAIN)
+        if self.zone:
+            fips, dual, rest = self.variant.partition(".dualstack")
+            name = f"s3express{fips}-{self.zone}{dual}{rest}"
+            return f"{self.scheme}://{name}.{region}.{domain}"
         return f"{self.scheme}://s3{self.variant}.{region}.{domain}"
 
 
@@ -178,21 +201,35 @@ def at_endpoint(place: S3Endpoint, name: str, url: str, *, by_path: bool | None)
         region = place.region or aws["region"] or ""
         variant = place.variant or (aws["fips"] or "") + (aws["dual"] or "")
         return replace(place, region=region, scheme=scheme, variant=variant)
+    if place.zone and (zonal := _ZONAL.fullmatch(host)):
+        variant = place.variant or (zonal["fips"] or "") + (zonal["dual"] or "")
+        region = place.region or zonal["region"]
+        return replace(place, region=region, scheme=scheme, variant=variant)
     return replace(
         place,
         endpoint=f"{scheme}://{host}{found['port'] or ''}",
         prefix=found["path"],
-        path_style=by_path is not False,
+        path_style=_by_path(place, host, by_path),
         scheme=scheme,
     )
+
+
+def _by_path(place: S3Endpoint, host: str, wanted: bool | None) -> bool:
+    """Return whether the bucket is named by the path at another endpoint.
+
+    A directory bucket is named by the host, unless that is an address.
+    """
+    if not place.zone or wanted is not None:
+        return wanted is not False
+    with suppress(ValueError):
+        ipaddress.ip_address(host.strip("[]"))
+        return True
+    return False
 
 
 def is_region(name: str) -> bool:
     """Return whether a region may have this name, which joins a host's name."""
     return bool(_REGION.fullmatch(name))
-
-
-_OF_DIRECTORIES = ("--x-s3", "--xa-s3")  # suffixes that AWS reserves: a bucket, an access point
 
 
 def _bucket(address: Address) -> str:
@@ -209,11 +246,15 @@ def _bucket(address: Address) -> str:
             f"{bucket[:100]!r} is not the name of a bucket: expected 3 to 63 lower-case letters, "
             "digits, hyphens and dots"
         )
-    if bucket.endswith(_OF_DIRECTORIES):
+    if bucket.endswith("--xa-s3"):  # a suffix that AWS reserves, as --x-s3 is
         raise OptionError(
-            f"{bucket!r} is a directory bucket of S3 Express One Zone, which is not supported: its "
-            "requests need sessions (CreateSession) at an endpoint of its zone, and its listings "
-            "have no order; write to a general purpose bucket"
+            f"{bucket!r} is an access point of a directory bucket, which is not supported: name "
+            "the bucket itself, NAME--ZONE--x-s3"
+        )
+    if bucket.endswith("--x-s3") and not _DIRECTORY.fullmatch(bucket):
+        raise OptionError(
+            f"{bucket[:100]!r} is not the name of a directory bucket: expected NAME--ZONE--x-s3, "
+            "such as data--use1-az4--x-s3"
         )
     return bucket
 

@@ -115,6 +115,7 @@ _PERMISSIONS = {
     "abort_upload": "s3:AbortMultipartUpload",
     "list_uploads": "s3:ListBucketMultipartUploads",
     "list_parts": "s3:ListMultipartUploadParts",
+    "create_session": "s3express:CreateSession",
     "completed": "s3:GetObject",
 }
 _MAY_REPLACE = frozenset({"put", "put_marker", "complete_upload", "copy"})
@@ -180,6 +181,10 @@ class S3ErrorTranslator(ErrorTranslator[S3Request]):
         self._place = place
         self._anonymous = credential.anonymous
         self._session = credential
+
+    def trust(self, credential: S3Credential) -> None:
+        """Show no secrets of another credential from now on."""
+        self.credential = self._session = credential
 
     def go_to(self, place: S3Endpoint) -> None:
         """Translate the answers of another endpoint from now on."""

@@ -55,8 +55,9 @@ class S3Objects(FlatObjects[S3Request]):
 
     async def find(self, request: S3Request, path: str) -> Info | None:
         answer = await self.look(request, path)
-        if answer is None:
-            return None
+        return None if answer is None else self._described(request, path, answer)
+
+    def _described(self, request: S3Request, path: str, answer: Response) -> Info:
         try:
             return info_of(path, answer.headers)
         except ValueError as error:
@@ -104,11 +105,17 @@ class S3Objects(FlatObjects[S3Request]):
     # --- content -----------------------------------------------------------------------------
 
     async def read(self, request: S3Request, path: str, limit: int) -> bytes:
+        return (await self._read(request, path, limit, {})).body
+
+    async def _read(
+        self, request: S3Request, path: str, limit: int, headers: Mapping[str, str]
+    ) -> Response:
+        """Return the response with the content of an object."""
         client = self._client
         key = client.encode(request, path)
         # The range limit also leaves room for an error body.
         most = max(limit, SMALL)
-        answer = await client.ask(request, "GET", key, "", dict(self._content), limit=most)
+        answer = await client.ask(request, "GET", key, "", {**self._content, **headers}, limit=most)
         if answer.status != 200:
             error = client.error(request, answer)
             raise await self.missing(request, path) if isinstance(error, NotFoundError) else error
@@ -117,7 +124,7 @@ class S3Objects(FlatObjects[S3Request]):
         if len(answer.body) > limit:
             held = f"holds {len(answer.body)} bytes, more than {limit}"
             raise RejectedError(request.op, path, held)
-        return answer.body
+        return answer
 
     async def write(self, request: S3Request, path: str, data: bytes, token: str | None) -> Info:
         """Make the object at ``path`` by one request."""
@@ -252,8 +259,10 @@ class S3Objects(FlatObjects[S3Request]):
         if request.etag is not None:
             condition = {"if-match": quoted(request.etag)}
         if condition and self._conditional_copy and client.settings.conditional:
-            answer = await client.ask(request, "PUT", target, "", {**headers, **condition})
+            headers = {**headers, **condition}
+            answer = await client.ask(request, "PUT", target, "", headers, own=True)
             if answer.status != 501 or (request.etag is not None and client.place.real):
                 return answer
             self._conditional_copy = False
-        return await client.ask(request, "PUT", target, "", headers)
+            headers = {name: value for name, value in headers.items() if name not in condition}
+        return await client.ask(request, "PUT", target, "", headers, own=True)

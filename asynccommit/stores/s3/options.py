@@ -25,7 +25,7 @@ from asynccommit.stores.http.options import (
     http_settings,
     text,
 )
-from asynccommit.stores.s3.abilities import Abilities
+from asynccommit.stores.s3.abilities import Abilities, RenameAbilities
 from asynccommit.stores.s3.checksums import check_kind
 from asynccommit.stores.s3.credentials import OfMachine, S3Credential, credential_of, region_of
 from asynccommit.stores.s3.endpoint import S3Endpoint, Wanted, endpoint_of_environment, find_place
@@ -60,6 +60,7 @@ KNOWN = frozenset(
         "conditional_delete",
         "conditional_put",
         "conditional_replace",
+        "rename",
         "requests_timeout",
         "timeout",
         "connection_timeout",
@@ -157,6 +158,8 @@ class S3Settings:
         keeps: the configured support of conditions.
         found: what the server was seen to do; ``None`` if that is not known.
         headers: additional headers of every request.
+        renames: whether objects are renamed, by ``RenameObject``.
+        found_renames: what a server that renames was seen to do; ``None`` if not known.
     """
 
     place: S3Endpoint
@@ -172,6 +175,8 @@ class S3Settings:
     keeps: Keeps = _UNSAID
     found: Abilities | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    renames: bool = False
+    found_renames: RenameAbilities | None = None
 
     @property
     def conditions(self) -> str:
@@ -179,7 +184,7 @@ class S3Settings:
 
         A server that ignores conditions would delete any version.
         """
-        return self.keeps.deletes or ("batch" if self.place.real else "none")
+        return self.keeps.deletes or ("batch" if self.place.real or self.renames else "none")
 
     @property
     def conditional(self) -> bool:
@@ -189,6 +194,8 @@ class S3Settings:
     @property
     def proven(self) -> bool:
         """Return whether the server is known to honour the conditions of puts."""
+        if self.renames:
+            return self.keeps.puts is True or self.found_renames is not None
         return self.place.real or self.keeps.puts is True or self.found is not None
 
     @property
@@ -230,6 +237,7 @@ def read_settings(
     named, conf = NAMES.sort(options)
     told, hadoop = spread_kwargs(named), S3aOptions(conf, address.authority)
     place = find_place(address, _wanted(told, hadoop, environ))
+    renames, kind = _renames(told, place), _checksum(told, hadoop, environ)
     machine = AwsMachine(text(told, "profile"))
     credential = credential_of(told, hadoop, place, machine, environ, host.now)
     found = isinstance(credential, OfMachine)
@@ -252,9 +260,10 @@ def read_settings(
         page=min(hadoop.count("paging.maximum") or _PAGE, _PAGE),
         bulk=_bulk(hadoop),
         keeping=_keeping(told, hadoop, place),
-        checksum=_checksum(told, hadoop, environ),
+        checksum=_with_checksum(kind) if renames else kind,
         keeps=_keeps(told),
         headers={"x-amz-request-payer": "requester"} if _pays(told, hadoop) else {},
+        renames=renames,
     )
 
 
@@ -334,6 +343,22 @@ def _checksum(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str,
         return check_kind(str(said))
     when = environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "").strip().lower()
     return "" if when == "when_required" else "CRC32"
+
+
+def _renames(told: Mapping[str, Any], place: S3Endpoint) -> bool:
+    """Return whether objects are renamed: as said, or in directory buckets."""
+    said = flag(told, "rename")
+    if said is False and place.zone:
+        raise OptionError(
+            f"rename is false, but {place.bucket!r} is a directory bucket, where files are renamed "
+            "into place: leave the option out, or write to a general purpose bucket"
+        )
+    return bool(place.zone) if said is None else said
+
+
+def _with_checksum(kind: str) -> str:
+    """Return the algorithm; a renamed file is known by its checksum."""
+    return kind or "CRC32"
 
 
 def _keeps(told: Mapping[str, Any]) -> Keeps:

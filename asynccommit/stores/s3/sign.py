@@ -51,8 +51,21 @@ class SigningKeys(NamedTuple):
     secret: str
     token: str = ""
 
+    @property
+    def header(self) -> str:
+        """The header that carries the token."""
+        return "x-amz-security-token"
+
     def __repr__(self) -> str:
         return f"Keys({self.access[:4]}...)"
+
+
+class SessionKeys(SigningKeys):
+    """The keys of a session of one directory bucket."""
+
+    @property
+    def header(self) -> str:
+        return "x-amz-s3session-token"
 
 
 class Shape(NamedTuple):
@@ -112,12 +125,14 @@ class Signer:
         server: host and port as the header ``host`` has them.
         region: of the bucket.
         plain: whether requests are not encrypted: then the body is signed too.
+        service: that the requests go to.
 
     Raises:
         UnsupportedError: the library is missing.
     """
 
-    def __init__(self, server: str, region: str, *, plain: bool) -> None:
+    def __init__(self, server: str, region: str, *, plain: bool, service: str = "s3") -> None:
+        self._service = service
         self._server = server
         self._host = server.lower()  # as it is sent
         self._region = region
@@ -163,7 +178,7 @@ class Signer:
         headers["x-amz-content-sha256"] = digest
         headers["x-amz-date"] = self._date
         if keys.token:
-            headers["x-amz-security-token"] = keys.token
+            headers[keys.header] = keys.token
         shape = self._shape(headers)
         if shape is None:
             headers["authorization"] = self._by_library(keys, verb, path, query, headers)
@@ -179,7 +194,7 @@ class Signer:
             self._date = strftime("%Y%m%dT%H%M%SZ", gmtime(second))
         day = self._date[:8]
         if self._key is None or day != self._day or keys != self._keys:
-            self._key = DayKey(keys, day, self._region)
+            self._key = DayKey(keys, day, self._region, self._service)
             self._keys, self._day = keys, day
         return self._key
 
@@ -197,7 +212,7 @@ class Signer:
     def _by_library(
         self, keys: SigningKeys, verb: str, path: str, query: str, headers: Mapping[str, str]
     ) -> str:
-        auth = _LIBRARY.new_auth(keys.access, keys.secret, self._region)
+        auth = _LIBRARY.new_auth(keys.access, keys.secret, self._region, self._service)
         url = f"{'http' if self._plain else 'https'}://{self._server}{path}?{query}"
         said: str = auth.said(verb, url, headers, self._date)
         return said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from asynccommit.errors import (
     DeniedError,
@@ -57,6 +57,8 @@ class S3Store(FlatStore[S3Request]):
         UnsupportedError: a library is missing.
     """
 
+    kind_of_files: ClassVar[type[S3Objects]] = S3Objects
+
     def __init__(
         self,
         address: Address,
@@ -71,7 +73,7 @@ class S3Store(FlatStore[S3Request]):
         settings = read_settings(address, options or {}, environ=environ, host=host)
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._client = S3Client(settings, host, transport, self._describe)
-        self._files = S3Objects(self._client)
+        self._files = self.kind_of_files(self._client)
         super().__init__(settings.place.bucket, self._client, self._files, settings.page)
         self._uploads = S3Uploads(self._client, self._files)
         self._deletions = S3Deletions(self._client, self._files)
@@ -196,7 +198,11 @@ class S3Store(FlatStore[S3Request]):
     # --- parts -------------------------------------------------------------------------------
 
     def _describe(self, settings: S3Settings) -> None:
-        self.traits = _traits(settings)
+        self.traits = self.traits_of(settings)
+
+    def traits_of(self, settings: S3Settings) -> Traits:
+        """Return the capabilities, as far as they are known."""
+        return _traits(settings)
 
 
 def _traits(settings: S3Settings) -> Traits:

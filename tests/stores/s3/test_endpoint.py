@@ -169,12 +169,45 @@ def test_keys_in_place_of_a_bucket_are_not_repeated(authority: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{}, {"endpoint_url": "http://127.0.0.1:9000"}])
-@pytest.mark.parametrize("bucket", ["flights--use1-az4--x-s3", "flights--use1-az4--xa-s3"])
-def test_directory_buckets_are_refused_with_the_reason(
-    bucket: str, options: dict[str, Any]
+EXPRESS = "s3://flights--use1-az4--x-s3/t"
+
+
+@pytest.mark.parametrize(
+    "told, server",
+    [
+        ({"region": "us-east-1"}, "s3express-use1-az4.us-east-1.amazonaws.com"),
+        (
+            {"region": "us-east-1", "use_fips_endpoint": True, "use_dualstack_endpoint": True},
+            "s3express-fips-use1-az4.dualstack.us-east-1.amazonaws.com",
+        ),
+        (
+            {"endpoint_url": "https://s3express-use1-az4.us-east-1.amazonaws.com"},
+            "s3express-use1-az4.us-east-1.amazonaws.com",
+        ),
+        ({"endpoint_url": "https://s3.example.com:8443"}, "s3.example.com:8443"),
+    ],
+)
+def test_a_directory_bucket_is_named_by_the_host_of_its_zone(
+    told: dict[str, Any], server: str
 ) -> None:
-    """They would be opened, and fail at the first listing or signature in a job."""
-    with pytest.raises(OptionError, match=r"directory bucket .* sessions .* no order; write to a"):
-        place(options, url=f"s3://{bucket}/t")
-    assert place(options, url=f"s3://{bucket}0/t").bucket == f"{bucket}0"
+    """The host is that of botocore's rules, and of another endpoint if one is configured."""
+    found = place(told, url=EXPRESS)
+    assert found.server == f"flights--use1-az4--x-s3.{server}"
+    assert (found.zone, found.service) == ("use1-az4", "s3express")
+
+
+def test_a_directory_bucket_on_an_address_is_named_by_the_path() -> None:
+    """No name can be prepended to an address; the clients of AWS do the same."""
+    found = place({"endpoint_url": "http://127.0.0.1:9000"}, url=EXPRESS)
+    assert (found.server, found.path) == ("127.0.0.1:9000", "/flights--use1-az4--x-s3")
+
+
+@pytest.mark.parametrize(
+    "bucket, said",
+    [("flights--use1-az4--xa-s3", "access point"), ("flights--x-s3", "NAME--ZONE--x-s3")],
+)
+def test_names_that_are_like_directory_buckets_are_refused(bucket: str, said: str) -> None:
+    """An access point, and a name without its zone."""
+    with pytest.raises(OptionError, match=said):
+        place({}, url=f"s3://{bucket}/t")
+    assert place({}, url=f"s3://{bucket}0/t").bucket == f"{bucket}0"

@@ -291,7 +291,7 @@ def test_every_option_is_read() -> None:
     values = {
         **dict.fromkeys(("anon", "requester_pays", "use_ssl"), False),
         **dict.fromkeys(("use_fips_endpoint", "use_dualstack_endpoint", "conditional_put"), False),
-        "conditional_replace": False,
+        **dict.fromkeys(("conditional_replace", "rename"), False),
         **{name: {} for name in ("client_kwargs", "config_kwargs", "s3_additional_kwargs")},
         **dict.fromkeys(("requests_timeout", "timeout", "read_timeout", "connection_timeout"), 5),
         "max_concurrency": 5,
