@@ -313,6 +313,12 @@ def options_for(request: Mapping[str, Any]) -> Options:
     options = options_of(request["conf"])
     if "committer" not in request:
         return options
+    if decode_uri(request["dest"]).authority.endswith("--x-s3"):
+        raise UnsupportedError(
+            f"{request['dest']} is in a directory bucket, where files are renamed into place, but "
+            "Spark's tasks upload to it through S3A, with Hadoop's magic committer: write from "
+            "Python (open_job), or to a general purpose bucket"
+        )
     place = str(decode_uri(request["pending"])) if "pending" in request else None
     uploads = replace(options.uploads, committer=request["committer"], staging_path=place)
     return replace(options, uploads=uploads)

@@ -35,7 +35,7 @@ from asynccommit.testing.models.invariants import (
 from tests.crash.draws import LEASE, draw_climate, draw_scenario
 from tests.crash.jobs import JOB, JOB_DIR, Driver, Scenario, commit, driver, expected, run_tasks
 from tests.crash.recovery import has_begun, until_death
-from tests.crash.worlds import GCS, new_world
+from tests.crash.worlds import FLAT, new_world
 from tests.support.crashes import DEST, ModelWorld, Watch
 from tests.support.strikes import strike
 
@@ -396,7 +396,7 @@ async def _tell(seed: int, kind: str) -> Story:
         acts += [zombie(story) for _ in range(story.rng.randint(0, 2))]
     if second is not None:
         acts.append(second)
-    if kind in GCS:
+    if kind in FLAT:
         acts.append(late_uploads(story, random.Random(f"late {seed}")))
     elif story.scenario.messages:
         acts.append(straggler(story, random.Random(f"straggler {seed}")))

@@ -32,7 +32,7 @@ from tests.crash import (
     test_link_makers,
     test_uploads_races,
 )
-from tests.crash.worlds import ACCOUNTS, GCS, HDFS, KINDS, SETTLING
+from tests.crash.worlds import ACCOUNTS, FLAT, HDFS, KINDS, SETTLING
 from tests.support.flat_crashes import FlatWorld
 from tests.support.strikes import counted
 
@@ -71,10 +71,10 @@ SIMULATIONS: Mapping[str, Simulation] = {
         kind: Simulation(
             partial(chaos.violations, kind=kind),
             CHAOS
-            | {"late upload" if kind in GCS else "straggler"}
+            | {"late upload" if kind in FLAT else "straggler"}
             | (frozenset() if kind in HDFS else DOUBLED),
         )
-        for kind in (*ACCOUNTS, *GCS, *HDFS)
+        for kind in (*ACCOUNTS, *FLAT, *HDFS)
     },
     "strangers": Simulation(
         _in_worlds(strangers.violations, KINDS), REQUESTS | DRIVERS | DOUBLED | {"stranger"}

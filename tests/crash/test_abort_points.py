@@ -15,7 +15,7 @@ from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver
 from tests.crash.recovery import ATTEMPT_DIR, places, ready, until_death
 from tests.crash.scenarios import FRESH, SMALLEST
-from tests.crash.worlds import GCS, KINDS
+from tests.crash.worlds import FLAT, KINDS
 
 
 async def aborted_twice(scenario: Scenario, kind: str) -> list[str]:
@@ -24,7 +24,7 @@ async def aborted_twice(scenario: Scenario, kind: str) -> list[str]:
     whole = driver(world.copy(), scenario, "first")
     await whole.job.abort_job(careful=True)
     problems = []
-    for crash in places(len(whole.process.writes), once=kind in GCS):
+    for crash in places(len(whole.process.writes), once=kind in FLAT):
         there = world.copy()
         first = driver(there, scenario, "first", crash=crash)
         await until_death(first, first.job.abort_job(careful=True))
@@ -72,7 +72,7 @@ class Crossing:
         await self._require(*args)
 
 
-@pytest.mark.parametrize("kind", GCS)
+@pytest.mark.parametrize("kind", FLAT)
 def test_an_abort_and_a_commit_at_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever ends last, no directory of the job is left, though each was in the other's way."""
 

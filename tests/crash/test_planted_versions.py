@@ -12,7 +12,7 @@ from asynccommit.commit.ownership import takeover as ownership
 from asynccommit.commit.ownership.lease import Lease
 from asynccommit.commit.steps import move_aside
 from asynccommit.commit.steps.rename_files import RenameFiles
-from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.gcs.errors import GcsRequest
 from asynccommit.stores.gcs.moves import Moves
 from asynccommit.stores.gcs.store import GcsStore
@@ -60,6 +60,15 @@ def keeps_versions(patch: pytest.MonkeyPatch) -> None:
         """Move nothing."""
 
     patch.setattr(move_aside, "_take_version", nothing)
+
+
+def brings_back_the_same_version(patch: pytest.MonkeyPatch) -> None:
+    """Rename an old file back, with the etag that a late rename names."""
+
+    async def back(store: Store, source: str, dest: str, etag: str | None) -> None:
+        await store.rename(source, dest, etag=etag)
+
+    patch.setattr(move_aside, "rename_anew", back)
 
 
 def moves_anything(patch: pytest.MonkeyPatch) -> None:
@@ -120,6 +129,10 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
     "takeover looks for no end": (takes_over_blindly, points(SMALLEST, "resume", "flat")),
     "rollback leaves sources": (leaves_sources, encounters(SMALLEST, "flat", _a_late_request)),
     "old files keep their versions": (keeps_versions, late(IN_THE_WAY, "rollback", "flat")),
+    "old files come back as they were": (
+        brings_back_the_same_version,
+        late(IN_THE_WAY, "rollback", "express"),
+    ),
     "moves by name": (moves_anything, late(IN_THE_WAY, "resume", "hns")),
     "sources deleted by name": (deletes_sources_by_name, late(IN_THE_WAY, "resume", "steps")),
     "content is enough": (content_is_enough, seeds("steps")),

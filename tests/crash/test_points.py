@@ -27,7 +27,7 @@ from tests.crash.scenarios import (
     SMALLEST,
     UNTAGGED,
 )
-from tests.crash.worlds import GCS, KINDS
+from tests.crash.worlds import FLAT, KINDS
 from tests.support.crashes import LocalWorld, ModelWorld
 from tests.support.selection import amount
 
@@ -114,7 +114,7 @@ async def points(
     world.telling = telling
     problems = []
     turns = cycle(acts)
-    async for name, there in crashed(job, world, once=kind in GCS or DEATHS == 1):
+    async for name, there in crashed(job, world, once=kind in FLAT or DEATHS == 1):
         act = next(turns)
         found = await Hand(job, there, "second").end(act)
         problems += [f"{name}; {act}: {text}" for text in found]
@@ -157,11 +157,11 @@ def test_a_crash_between_directories_of_a_call(act: str) -> None:
 
 @pytest.mark.every(3)
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("kind", GCS)
+@pytest.mark.parametrize("kind", FLAT)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> None:
-    """The same on Google Cloud Storage: the first crash is resumed, the second rolled back, ..."""
-    for turn in range(GCS.index(kind), GCS.index(kind) + TURNS):
+    """The same on flat stores: the first crash is resumed, the second rolled back, ..."""
+    for turn in range(FLAT.index(kind), FLAT.index(kind) + TURNS):
         acts = ACTS[turn % 3 :] + ACTS[: turn % 3]
         assert run_virtual(points(scenario, kind, acts)) == []
 
@@ -277,8 +277,8 @@ def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
-    """The same on Google Cloud Storage."""
-    for kind, first in product(GCS, ["resume", "rollback"]):
+    """The same on flat stores."""
+    for kind, first in product(FLAT, ["resume", "rollback"]):
         draw = Draw(f"{scenario} {kind} {first}", max(1, SAMPLE // 25), 3)
         assert run_virtual(end_twice(scenario, kind, first, draw)) == []
 

@@ -20,7 +20,7 @@ from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.chaos import violations
 from tests.crash.jobs import JOB, Scenario, commit, driver, run_task, run_tasks
 from tests.crash.scenarios import APPEND
-from tests.crash.worlds import GCS, HDFS, KINDS, SETTLING, new_world
+from tests.crash.worlds import EXPRESS, GCS, HDFS, KINDS, SETTLING, new_world
 from tests.support.crashes import DEST, ModelWorld
 from tests.support.storms import STORM
 
@@ -63,6 +63,18 @@ def test_no_seed_finds_anything_in_buckets(first: int) -> None:
     """The same on Google Cloud Storage: on each kind of bucket a third of the seeds."""
     seeds = range(first, min(first + GROUP, SEEDS))
     found = [run_virtual(violations(seed, GCS[seed % len(GCS)])) for seed in seeds]
+
+    assert [text for texts in found for text in texts] == []
+
+
+@pytest.mark.every(3)
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_no_seed_finds_anything_in_directory_buckets(first: int) -> None:
+    """The same on S3 that renames: on each kind of bucket half of the seeds."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+    found = [run_virtual(violations(seed, EXPRESS[seed % len(EXPRESS)])) for seed in seeds]
 
     assert [text for texts in found for text in texts] == []
 

@@ -16,7 +16,7 @@ from tests.crash.scenarios import REPLACE_PARTITIONS, SMALLEST, UNTAGGED
 from tests.crash.test_planted import bites
 from tests.crash.test_points import ACTS, crashed
 from tests.crash.test_zombies import Meeting, meet, meetings
-from tests.crash.worlds import GCS
+from tests.crash.worlds import FLAT
 from tests.support.crashes import ModelWorld
 from tests.support.selection import amount
 
@@ -49,7 +49,7 @@ async def points(scenario: Scenario, kind: str, *, before: bool) -> list[str]:
 @pytest.mark.every(3)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-@pytest.mark.parametrize("kind", GCS)
+@pytest.mark.parametrize("kind", FLAT)
 @pytest.mark.parametrize("scenario", SOME, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, kind: str, before: bool) -> None:
     """Resumed, it ends as undisturbed; rolled back, as before."""
@@ -78,7 +78,7 @@ async def drawn(scenario: Scenario, kind: str, count: int) -> list[Meeting]:
 @pytest.mark.more
 @pytest.mark.sample(1)
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", GCS)
+@pytest.mark.parametrize("kind", FLAT)
 @pytest.mark.parametrize("scenario", [SMALLEST, REPLACE_PARTITIONS], ids=str)
 def test_some_meetings(scenario: Scenario, kind: str) -> None:
     """Whenever a driver sleeps and wakes, the job ends whole or undone, as was said."""

@@ -10,7 +10,7 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from asynccommit.commit.by_rename.interrupted import find_given_back, finish_given_back
 from asynccommit.commit.by_rename.record import begin, refuse_other_attempts
@@ -58,7 +58,7 @@ from asynccommit.errors import (
 from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.concurrency import both
-from asynccommit.stores.base import Store
+from asynccommit.stores.base import LearningStore, Store
 
 
 class Load(Protocol):
@@ -118,6 +118,11 @@ class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
         if run.options.on_unfinished is not OnUnfinished.REFUSE:
             return [Unfinished(other.layout, other.status) for other in others]
         return [Unfinished(other.layout, await checked(run, other)) for other in others]
+
+    async def set_up(self, run: CommitContext) -> None:
+        """See ``Publisher.set_up``; a store that can finds out what its service does."""
+        if run.store.traits.learns and not run.store.traits.conditions_proven:
+            await cast(LearningStore, run.store).learn(run.layout.attempt_dir)
 
     async def check_setup(self, run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
         """See ``Publisher.check_setup``."""

@@ -144,8 +144,11 @@ class ByVersion(FileIdentity):
     async def begun_at(self) -> float:
         """See ``FileIdentity.begun_at``.
 
-        An older file with the content of one of the job's files is not that file.
+        An older file with the content of one of the job's files is not that file. Where a rename
+        keeps the time of a file, only its source tells.
         """
+        if self.traits.rename_keeps_version:
+            return 0.0
         try:
             made = (await self.run.store.head(self.run.layout.record)).modified
         except NotFoundError:

@@ -13,6 +13,7 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.ownership.lease import require_place
 from asynccommit.commit.planning.plan import DISPLACED, Aside, Plan, aside_path, displaced_path
 from asynccommit.commit.steps.identity import Settled
+from asynccommit.commit.steps.renamed_anew import rename_anew
 from asynccommit.commit.steps.step import REFUSED, CommitStep, RollbackResult
 from asynccommit.commit.trees import Keep, make_all, merge, rename_to_free
 from asynccommit.errors import (
@@ -281,6 +282,9 @@ async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) 
         etag = (await run.store.head(place)).etag
     if aside.kind is not Kind.OTHER:
         etag = run.store.traits.guarded(etag)
+    if run.store.traits.rename_keeps_version and aside.kind is Kind.FILE:
+        await rename_anew(run.store, place, aside.path, etag)
+        return
     try:
         await run.store.rename(place, aside.path, etag=etag)
     except NotFoundError:
