@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from asynccommit.simulate.placed import Placed
+from asynccommit.simulate.placed import ModelTaskWriter
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
 from asynccommit.testing.models.fault_rules import Climate
@@ -79,7 +79,7 @@ def _bucket(store: str, files: int, tasks: int, partitions: int) -> Row:
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         loop = runner.get_loop()
         world = World(setup, loop)
-        messages = Placed(world.model, world.layout, setup).all_tasks(lambda _: None)
+        messages = ModelTaskWriter(world.model, world.layout, setup).all_tasks(lambda _: None)
         visible: list[float] = []
 
         async def commit() -> None:

@@ -17,7 +17,7 @@ from asynccommit.cli.signals import stoppable
 from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.inspect.discovery import FoundJob, open_layout
-from asynccommit.inspect.dry_run import Going, what_goes, what_is_left
+from asynccommit.inspect.dry_run import PlannedEffect, what_goes, what_is_left
 from asynccommit.inspect.text import abort_report, what_would_go, would_do
 from asynccommit.options.job import Options
 from asynccommit.progress.console import console_progress
@@ -112,12 +112,12 @@ class JobCall:
         if is_asked(self.output, yes=yes):
             self._confirm(job, submit(what_is_left(job, self.storage)), "Take it over")
 
-    def _confirm(self, job: FoundJob, going: Going, question: str) -> None:
+    def _confirm(self, job: FoundJob, going: PlannedEffect, question: str) -> None:
         # Otherwise the command says why it changes nothing.
         if not going.refused and going.view is not None:
             confirm(self.output, would_do(going, job.name), question)
 
-    def preview(self, job: FoundJob, going: Going) -> None:
+    def preview(self, job: FoundJob, going: PlannedEffect) -> None:
         """Show what the command would do; exit with 3 if it would be refused."""
         self.output.result(going.to_json(), what_would_go(going, job.name))
         if going.refused:

@@ -16,7 +16,7 @@ from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
 import orjson
 
 from asynccommit.errors import RejectedError
-from asynccommit.runtime.concurrency import Chunked
+from asynccommit.runtime.concurrency import ChunkedItems
 
 IN_MEMORY = 32_768
 """Entries held before the file is begun: some 20 MB."""
@@ -73,7 +73,7 @@ class Rows(Generic[R]):
 
     def entries(self) -> AsyncIterable[R] | Iterable[R]:
         """Return every row, for ``for_each``; no row may be added any more."""
-        return self._held if self._file is None else Chunked(self.chunks())
+        return self._held if self._file is None else ChunkedItems(self.chunks())
 
     async def each(self) -> AsyncIterator[R]:
         """Yield every row; no row may be added any more."""

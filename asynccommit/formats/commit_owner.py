@@ -205,8 +205,8 @@ def _outcome(fields: JsonFields) -> Outcome:
     try:
         return Outcome(value)
     except ValueError:
-        known = " or ".join(outcome.value for outcome in Outcome)
-        raise fields.wrong("outcome", f"is {kind_of(value)}, not {known}") from None
+        expected = " or ".join(outcome.value for outcome in Outcome)
+        raise fields.wrong("outcome", f"is {kind_of(value)}, not {expected}") from None
 
 
 def _epoch(fields: JsonFields) -> int:

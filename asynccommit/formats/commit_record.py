@@ -220,8 +220,8 @@ def options_of(fields: JsonFields) -> dict[str, Option]:
     """Read the field ``options``. Raises ``ManifestError``."""
     values = fields.object("options")
     for name, value in values.items():
-        known = isinstance(value, str | bool | None) or as_integer(value) is not None
-        if not known:
+        valid = isinstance(value, str | bool | None) or as_integer(value) is not None
+        if not valid:
             raise fields.wrong(f"options.{name[:100]!r}", f"is {kind_of(value)}")
     return values
 

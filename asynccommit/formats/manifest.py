@@ -205,5 +205,5 @@ def _directories(fields: JsonFields) -> list[DirEntry]:
 def _directory(entry: JsonFields) -> DirEntry:
     dest = entry.optional("d") or ""
     status = entry.integer("t")
-    known = status if UNKNOWN <= status <= CREATED_DIR else UNKNOWN
-    return DirEntry(dest, known, entry.integer("l"))
+    state = status if UNKNOWN <= status <= CREATED_DIR else UNKNOWN
+    return DirEntry(dest, state, entry.integer("l"))

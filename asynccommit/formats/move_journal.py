@@ -108,5 +108,5 @@ def _state(fields: JsonFields) -> JournalState:
     try:
         return JournalState(fields.text("state"))
     except ValueError:
-        known = ", ".join(JournalState)
-        raise fields.wrong("state", f"is not one of {known}") from None
+        expected = ", ".join(JournalState)
+        raise fields.wrong("state", f"is not one of {expected}") from None

@@ -188,8 +188,8 @@ def _some(value: object) -> list[tuple[str, Any]]:
 
 def _integers(value: object, unset: int = 0) -> list[tuple[str, int]]:
     # Hadoop always writes all names, so nearly all numbers are zero or unset.
-    said = [(name, number) for name, number in _some(value) if number != unset]
-    read = ((name, as_integer(number)) for name, number in said)
+    numbers = [(name, number) for name, number in _some(value) if number != unset]
+    read = ((name, as_integer(number)) for name, number in numbers)
     return [(name, number) for name, number in read if number is not None]
 
 

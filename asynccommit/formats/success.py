@@ -168,9 +168,9 @@ def encode_s3a_success(data: SuccessData) -> bytes:
         ManifestError: the committer is not one of S3A's, or a text cannot be encoded.
     """
     if data.committer not in COMMITTERS:
-        known = ", ".join(sorted(COMMITTERS))
+        expected = ", ".join(sorted(COMMITTERS))
         raise ManifestError(
-            "_SUCCESS", f"committer is {data.committer[:100]!r}: expected one of {known}"
+            "_SUCCESS", f"committer is {data.committer[:100]!r}: expected one of {expected}"
         )
     names = [f"/{name.lstrip('/')}" for name in data.filenames[:MAX_FILENAMES]]
     return encode_success(replace(data, filenames=names), full=False)

@@ -113,7 +113,7 @@ class UploadOutcome:
     decided_ms: int
 
 
-class Intended(NamedTuple):
+class IntendedUpload(NamedTuple):
     """One upload of a task attempt: the key in the bucket and the id."""
 
     key: str
@@ -133,7 +133,7 @@ class UploadIntent:
 
     job_id: str
     task_attempt: str
-    uploads: tuple[Intended, ...]
+    uploads: tuple[IntendedUpload, ...]
     created_ms: int
 
 
@@ -223,8 +223,8 @@ def decode_upload_outcome(data: bytes, path: str) -> UploadOutcome:
     try:
         outcome = Outcome(value)
     except ValueError:
-        known = " or ".join(each.value for each in Outcome)
-        raise fields.wrong("outcome", f"is {kind_of(value)}, not {known}") from None
+        expected = " or ".join(each.value for each in Outcome)
+        raise fields.wrong("outcome", f"is {kind_of(value)}, not {expected}") from None
     return UploadOutcome(
         outcome=outcome,
         commit=fields.any_text("commit"),
@@ -290,9 +290,9 @@ def _set_row(fields: JsonFields, index: int, row: object) -> SetRow:
     raise fields.wrong(f"sets[{index}]", "is not a name, a digest and a number of uploads")
 
 
-def _intended(fields: JsonFields, index: int, row: object) -> Intended:
+def _intended(fields: JsonFields, index: int, row: object) -> IntendedUpload:
     match row:
         case [str() as key, str() as upload_id]:
             if are_paths([key]) and are_words([upload_id]):
-                return Intended(key, upload_id)
+                return IntendedUpload(key, upload_id)
     raise fields.wrong(f"uploads[{index}]", "is not a key and an upload id")

@@ -40,7 +40,7 @@ async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = 
 
     ``resumed`` if an earlier run may have moved some.
     """
-    adding = _Adding(store, places, known=not resumed)
+    adding = _DirectoryMove(store, places, known=not resumed)
     try:
         added = await adding.run()
     except StoreError as error:
@@ -54,7 +54,7 @@ async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = 
     return Published(added=added)
 
 
-class _Adding:
+class _DirectoryMove:
     """A move of files into a directory; undone if one cannot be moved.
 
     Args:

@@ -268,11 +268,11 @@ async def _fill(store: Store, files: list[Info], reading: Reading, found: TableS
             "number of buckets of the table"
         )
         return
-    wanted = set(range(reading.buckets)) - there
-    if not wanted:
+    missing = set(range(reading.buckets)) - there
+    if not missing:
         return
     try:
-        await _add_buckets(store, files, (model, sorted(wanted)), reading, found)
+        await _add_buckets(store, files, (model, sorted(missing)), reading, found)
     except (ManifestError, RejectedError) as error:
         found.conflicts[error.path] = str(error).removeprefix(f"{error.path}: ")
 
@@ -280,12 +280,12 @@ async def _fill(store: Store, files: list[Info], reading: Reading, found: TableS
 async def _add_buckets(
     store: Store,
     files: list[Info],
-    wanted: tuple[HiveName, list[int]],
+    first: tuple[HiveName, list[int]],
     reading: Reading,
     found: TableScan,
 ) -> None:
     folder = files[0].path.rpartition("/")[0]
-    model, numbers = wanted
+    model, numbers = first
     names = [model._replace(copy="").of_task(number) for number in numbers]
     for name, number in zip(names, numbers, strict=True):
         made = parse_name(name, reading.rules)

@@ -28,7 +28,7 @@ from asynccommit.stores.tree import remove_directory, remove_file
 
 
 @dataclass(slots=True)
-class Collected:
+class GarbageResult:
     """The result of deleting garbage.
 
     Attributes:
@@ -49,7 +49,7 @@ class Collected:
 
 async def collect(
     sweep: Sweep, options: Options | None = None, storage: StorageOptions = None
-) -> Collected:
+) -> GarbageResult:
     """Delete garbage; a failure does not prevent the rest.
 
     Jobs are aborted, which is refused if one has become alive since. A directory that has changed
@@ -62,7 +62,7 @@ async def collect(
 
     Raises ``StoreError`` if the store cannot be opened or listed.
     """
-    result = Collected()
+    result = GarbageResult()
     if sweep.blocked:
         return result
     uploads = [one for one in sweep.garbage if one.kind is GarbageKind.UPLOAD]
@@ -103,7 +103,7 @@ async def _delete(store: Store, one: Garbage, options: Options, storage: Storage
 
 
 async def _abort(
-    store: MultipartStore, sweep: Sweep, found: Sequence[Garbage], result: Collected
+    store: MultipartStore, sweep: Sweep, found: Sequence[Garbage], result: GarbageResult
 ) -> None:
     by_id = {one.upload.upload[:2]: one for one in found if isinstance(one.upload, OpenUpload)}
     chosen = [one.upload.upload for one in found if one.upload is not None]

@@ -226,8 +226,8 @@ async def find_jobs_at(
     there = parse_url(place)
     async with open_place(there, storage) as pending:
         staged = await _find_staged(pending, dest, there, job_id)
-    known = {job.layout.attempt_dir for job in found}
-    return found + [job for job in staged if job.layout.attempt_dir not in known]
+    attempts = {job.layout.attempt_dir for job in found}
+    return found + [job for job in staged if job.layout.attempt_dir not in attempts]
 
 
 async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
@@ -286,9 +286,9 @@ def choose(
         return meant[0]
     if meant:
         names = {job.layout.job_id for job in meant}
-        wanted = "--job-id" if len(names) > 1 else "--attempt"
+        option = "--job-id" if len(names) > 1 else "--attempt"
         shown = "; ".join(job.name for job in meant[:20])
-        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Give {wanted}")
+        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Give {option}")
     raise NothingThereError(_missing(found, dest, job_id, attempt))
 
 
@@ -334,8 +334,8 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
     else:
         bare = names == {JOB_OWNER}
     ended = any(is_end(layout, path) for path in paths)  # on buckets it is deleted last
-    known = bare or ended or names & {"manifests", "tasks", RECORD}
-    if not known or await is_phantom(store, layout.attempt_dir):
+    begun = bare or ended or names & {"manifests", "tasks", RECORD}
+    if not begun or await is_phantom(store, layout.attempt_dir):
         return None
     manifests = await children(store, layout.manifests_dir)
     return FoundJob(
@@ -385,10 +385,10 @@ def _is_whole(job: FoundJob) -> bool:
 def _missing(
     found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
 ) -> str:
-    wanted = "job" if job_id is None else f"job {job_id}"
+    which = "job" if job_id is None else f"job {job_id}"
     if attempt is not None:
-        wanted += f", attempt {attempt}"
-    text = f"no {wanted} is under {dest}"
+        which += f", attempt {attempt}"
+    text = f"no {which} is under {dest}"
     others = [job.name for job in found if not job.classic]
     if others:
         return f"{text}; there is {', '.join(others[:20])}"

@@ -29,7 +29,7 @@ class AffectedDirectory:
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class PlannedEffect:
     """The effect that a verb would have.
 
     Attributes:
@@ -57,26 +57,26 @@ class Going:
 
 async def what_goes(
     job: FoundJob, storage: StorageOptions, *, rollback: bool, force: bool
-) -> Going:
+) -> PlannedEffect:
     """Return what an abort, or with ``rollback`` a rollback, would do.
 
     Raises ``StoreError``.
     """
     if not job.present:
-        return Going(None, "nothing: it does not exist")
+        return PlannedEffect(None, "nothing: it does not exist")
     async with open_stores(job.layout, storage) as (store, pending):
         seen = await view(store, job, pending)
         status = seen.status
         if status is None:
-            return Going(seen, f"unknown: {seen.problem}", refused=True)
+            return PlannedEffect(seen, f"unknown: {seen.problem}", refused=True)
         places = await _places(pending, job)
     does = _as_given(seen.abort.does, rollback=rollback, force=force)
     if status.state in NOT_BEGUN:
         refused = status.state is not JobState.DEAD and not force
-        return Going(seen, does, refused, places)
+        return PlannedEffect(seen, does, refused, places)
     over = status.state in (JobState.COMMITTED, JobState.ENDED)
     owned = status.state is JobState.COMMITTING and not force and status.alive is not False
-    return Going(seen, does, over or owned or not rollback, places)
+    return PlannedEffect(seen, does, over or owned or not rollback, places)
 
 
 def _as_given(does: str, *, rollback: bool, force: bool) -> str:
@@ -89,7 +89,7 @@ def _as_given(does: str, *, rollback: bool, force: bool) -> str:
     return does
 
 
-async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
+async def what_is_left(job: FoundJob, storage: StorageOptions) -> PlannedEffect:
     """Return what finishing a commit would do, whoever owns it.
 
     Raises ``StoreError``.
@@ -98,11 +98,11 @@ async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
         seen = await view(store, job, pending)
     status = seen.status
     if status is None:
-        return Going(seen, f"unknown: {seen.problem}", refused=True)
+        return PlannedEffect(seen, f"unknown: {seen.problem}", refused=True)
     if status.state is not JobState.COMMITTING:
-        return Going(seen, seen.resume.does)
+        return PlannedEffect(seen, seen.resume.does)
     done = "" if status.done is None else f"; already in place: {status.done:,}"
-    return Going(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")
+    return PlannedEffect(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")
 
 
 async def _places(store: Store, job: FoundJob) -> list[AffectedDirectory]:

@@ -89,9 +89,9 @@ def reader_of(place: Address, data: bytes) -> Reader | None:
     """
     value = _json_of(data)
     if isinstance(value, dict):
-        said = value.get("type")
-        if isinstance(said, str) and said in _TYPES:
-            return _TYPES[said]
+        kind = value.get("type")
+        if isinstance(kind, str) and kind in _TYPES:
+            return _TYPES[kind]
         if value.get("name") == MARKER:
             return read_success
     name = place.path.rpartition("/")[2]
@@ -104,8 +104,8 @@ def read_success(data: bytes, place: Address) -> Inspection:
     Raises ``ManifestError``.
     """
     if not data:
-        said = "a classic committer, whose marker is empty"
-        return Inspection("success", str(place), {"committer": said})
+        committer = "a classic committer, whose marker is empty"
+        return Inspection("success", str(place), {"committer": committer})
     found = decode_success(data, str(place))
     counters = found.statistics.counters
     facts: dict[str, Any] = {

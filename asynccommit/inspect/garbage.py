@@ -98,7 +98,7 @@ class Garbage:
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class KeptItem:
     """One thing that is not deleted.
 
     Attributes:
@@ -136,7 +136,7 @@ class Sweep:
 
     dest: Address
     garbage: Sequence[Garbage] = ()
-    spared: Sequence[Spared] = ()
+    spared: Sequence[KeptItem] = ()
     warnings: Sequence[str] = field(default_factory=tuple)
 
     @property
@@ -243,7 +243,7 @@ class _Search:
         exact: bool,
     ) -> None:
         self.garbage: list[Garbage] = []
-        self.spared: list[Spared] = []
+        self.spared: list[KeptItem] = []
         self.warnings: list[str] = []
         self._dest, self._store, self._storage = dest, store, storage
         self._options, self._older_than = options, older_than
@@ -281,26 +281,26 @@ class _Search:
         path = layout.attempt_dir
         if status is None:
             again = job_command("status", layout)
-            self.spared.append(Spared(path, f"its state is unknown: {seen.problem}", again))
+            self.spared.append(KeptItem(path, f"its state is unknown: {seen.problem}", again))
         elif status.state in NOT_BEGUN and "--adopt" in seen.resume.command:
             why = f"Hadoop's committer has begun its commit; a resume {seen.resume.does}"
-            self.spared.append(Spared(path, why, seen.resume.command, blocks=True))
+            self.spared.append(KeptItem(path, why, seen.resume.command, blocks=True))
         elif status.state is JobState.DEAD or (status.state is JobState.ENDED and not status.epoch):
             content = await self._content(job, seen, pending)
             await self._take(GarbageKind.JOB, path, content, layout, host)
         elif status.state in NOT_BEGUN:
             why = f"the job is {'running' if status.state is JobState.RUNNING else 'maybe running'}"
-            self.spared.append(Spared(path, f"{why}: {status.why}", seen.abort.command))
+            self.spared.append(KeptItem(path, f"{why}: {status.why}", seen.abort.command))
         else:
             why = f"a commit has begun and is {status.state}"
             blocks = status.unfinished or status.state is JobState.ROLLING_BACK
-            self.spared.append(Spared(path, why, seen.resume.command, blocks=blocks))
+            self.spared.append(KeptItem(path, why, seen.resume.command, blocks=blocks))
 
     def _spare_begun(self, layout: Layout) -> None:
         self._owned |= {layout.job_dir, layout.sources_dir}
         again = job_command("resume", layout)
         why = "a commit has begun and has not ended"
-        self.spared.append(Spared(layout.attempt_dir, why, again, blocks=True))
+        self.spared.append(KeptItem(layout.attempt_dir, why, again, blocks=True))
 
     async def _content(self, job: FoundJob, seen: JobView, pending: Store) -> Measure:
         run = CommitContext.new(Environment(pending, self._host, pending), job.layout, Options())
@@ -329,7 +329,7 @@ class _Search:
     async def _unowned_child(self, child: Info) -> None:
         if child.kind is Kind.OTHER:
             why = "a link or special file, which no job makes: delete it by hand"
-            self.spared.append(Spared(child.path, why))
+            self.spared.append(KeptItem(child.path, why))
         else:
             kind = GarbageKind.UNOWNED if child.is_dir else GarbageKind.FILE
             await self._take_quiet(kind, child.path)
@@ -357,19 +357,19 @@ class _Search:
         choice = choose_uploads(found, max(self._older_than, QUIET), None)
         if self._staged:  # pending sets of staging jobs are not searched for uploads
             why = f"it may belong to job {self._staged}, which has a directory there"
-            self.spared += [Spared(one.upload.path, why) for one in choice.uploads]
+            self.spared += [KeptItem(one.upload.path, why) for one in choice.uploads]
         else:
             self.garbage += [_upload(found, one) for one in choice.uploads]
         for kept in choice.kept:
             if not {*kept.found.jobs, *kept.found.maybe} <= self._named:
-                self.spared.append(Spared(kept.found.upload.path, kept.reason))
+                self.spared.append(KeptItem(kept.found.upload.path, kept.reason))
 
     async def _take_quiet(self, kind: GarbageKind, path: str) -> None:
         content = await measure(self._store, path)
         silent = self._host.now() - content.changed
         if silent < QUIET:
             why = "changed less than a day ago, and nothing else shows whether its job is alive"
-            self.spared.append(Spared(path, why))
+            self.spared.append(KeptItem(path, why))
         else:
             await self._take(kind, path, content)
 
@@ -384,12 +384,12 @@ class _Search:
         now = (host or self._host).now()
         age = max(0.0, now - content.changed) if content.changed else None
         if content.kept:
-            self.spared.append(Spared(path, "a rollback keeps copies of replaced files in it"))
+            self.spared.append(KeptItem(path, "a rollback keeps copies of replaced files in it"))
             return
         if self._older_than and (age is None or age < self._older_than):
             why = f"{kind}, younger than --older-than"
             command = "" if layout is None else job_command("abort", layout)
-            self.spared.append(Spared(path, why, command))
+            self.spared.append(KeptItem(path, why, command))
             return
         self.garbage.append(
             Garbage(kind, path, age, content.files, content.bytes, content.changed, layout)

@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.inspect.collect import Collected
-from asynccommit.inspect.garbage import Garbage, Spared, Sweep
+from asynccommit.inspect.collect import GarbageResult
+from asynccommit.inspect.garbage import Garbage, KeptItem, Sweep
 from asynccommit.inspect.open_uploads import DAY
 from asynccommit.runtime.cells import columns, copied, safe
 from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_seconds
@@ -19,12 +19,12 @@ from asynccommit.runtime.terminal import count_of, plain, show_bytes, show_secon
 def garbage_plan(sweep: Sweep) -> RenderableType:
     """Return what would be deleted, and what is kept with the reason."""
     if sweep.blocked:
-        said = "nothing can be deleted: finish this commit first"
+        head = "nothing can be deleted: finish this commit first"
     elif sweep.garbage:
-        said = f"would delete {_sum(sweep.garbage)}"
+        head = f"would delete {_sum(sweep.garbage)}"
     else:
-        said = f"nothing to delete under {plain(str(sweep.dest))}"
-    parts: list[RenderableType] = [safe(said, "bold")]
+        head = f"nothing to delete under {plain(str(sweep.dest))}"
+    parts: list[RenderableType] = [safe(head, "bold")]
     if sweep.garbage and not sweep.blocked:
         parts.append(Padding(_table(sweep.garbage), (0, 0, 0, 2)))
     parts += _kept(sweep.spared)
@@ -33,7 +33,7 @@ def garbage_plan(sweep: Sweep) -> RenderableType:
     return Group(*parts)
 
 
-def garbage_result(sweep: Sweep, result: Collected) -> RenderableType:
+def garbage_result(sweep: Sweep, result: GarbageResult) -> RenderableType:
     """Return what was deleted; every failure is named."""
     parts: list[RenderableType] = [safe(f"deleted {_sum(result.done)}", "bold")]
     if result.done:
@@ -62,7 +62,7 @@ def _age(seconds: float | None) -> str:
     return show_seconds(seconds) if seconds < 2 * DAY else count_of(int(seconds / DAY), "day")
 
 
-def _kept(spared: Sequence[Spared]) -> Iterator[RenderableType]:
+def _kept(spared: Sequence[KeptItem]) -> Iterator[RenderableType]:
     for one in spared:
         yield copied(f"kept {one.path}: {one.reason}", 2)
         if one.command:

@@ -121,8 +121,8 @@ def _stage_bar(stages: Mapping[str, float], seconds: float) -> str:
     rest = whole - sum(took for _, took in shown)
     if rest >= _SMALL * whole:
         coloured.append(("other", rest, _OTHER))
-    told = ", ".join(f"{name} {show_seconds(took)}" for name, took, _ in coloured)
-    return _bar([(took / whole, colour) for _, took, colour in coloured], told) + (
+    label = ", ".join(f"{name} {show_seconds(took)}" for name, took, _ in coloured)
+    return _bar([(took / whole, colour) for _, took, colour in coloured], label) + (
         f'<div style="opacity:.8;margin-left:-.8em">{"".join(_legend(coloured))}</div>'
     )
 
@@ -137,18 +137,18 @@ def _legend(stages: Sequence[tuple[str, float, str]]) -> Iterator[str]:
 def _done_bar(done: int | None, files: int) -> str:
     if done is None or not files:
         return ""
-    told = f"{done:,} of {count_of(files, 'file')} at their destinations"
-    bar = _bar([(min(1.0, done / files), _COLOURS[0])], told)
-    return f'{bar}<div style="opacity:.8">{told}</div>'
+    label = f"{done:,} of {count_of(files, 'file')} at their destinations"
+    bar = _bar([(min(1.0, done / files), _COLOURS[0])], label)
+    return f'{bar}<div style="opacity:.8">{label}</div>'
 
 
-def _bar(segments: Sequence[tuple[float, str]], told: str) -> str:
+def _bar(segments: Sequence[tuple[float, str]], text: str) -> str:
     style = "display:flex;height:.8em;margin:.4em 0;background:rgba(128,128,128,.2)"
     inner = "".join(
         f'<div style="width:{100 * share:.2f}%;background:{colour}"></div>'
         for share, colour in segments
     )
-    label = safe(told)
+    label = safe(text)
     return f'<div role="img" aria-label="{label}" title="{label}" style="{style}">{inner}</div>'
 
 

@@ -292,10 +292,10 @@ class _SetInspector(_Inspector[UploadCompletion]):
 
     most = MAX_PENDING_SET_BYTES
 
-    def __init__(self, store: MultipartStore, layout: UploadLayout, wanted: Fingerprints) -> None:
+    def __init__(self, store: MultipartStore, layout: UploadLayout, planned: Fingerprints) -> None:
         super().__init__(store)
         self._layout = layout
-        self._wanted = wanted
+        self._wanted = planned
 
     def url(self, path: str) -> str:
         return self._layout.pending_url(path)
@@ -332,8 +332,8 @@ async def _inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
     """
     layout = job.layout
     assert isinstance(layout, UploadLayout)
-    with Fingerprints() as wanted:
-        look = _SetInspector(store, layout, wanted)
+    with Fingerprints() as planned:
+        look = _SetInspector(store, layout, planned)
         infos = await children(store, layout.sets_dir)
         paths = [i.path for i in infos if not i.is_dir and layout.is_set(i.path.rpartition("/")[2])]
         await look.read(paths, _SETS_AT_ONCE)
@@ -346,7 +346,7 @@ async def _inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
             "pending_sets": job.manifests,
             **look.facts(),
         }
-        await _note_open(store, layout, wanted, facts)
+        await _note_open(store, layout, planned, facts)
     problems = sorted(look.problems)
     if job.ended:
         problems.insert(0, "this job has ended, but was not fully deleted")
@@ -360,7 +360,7 @@ async def _inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
 
 
 async def _note_open(
-    store: MultipartStore, layout: UploadLayout, wanted: Fingerprints, facts: dict[str, Any]
+    store: MultipartStore, layout: UploadLayout, planned: Fingerprints, facts: dict[str, Any]
 ) -> None:
     """Count the open uploads of the job, and those that no task has committed."""
     try:
@@ -371,6 +371,6 @@ async def _note_open(
         facts["open_uploads"] = "unknown: no permission to list them"
         return
     with there:
-        ours, others = len(wanted.common(there)), len(there.missing(wanted))
+        ours, others = len(planned.common(there)), len(there.missing(planned))
     facts["open_uploads"] = f"{ours:,} of {count_of(facts['files'], 'file')}"
     facts["uploads_of_others"] = others

@@ -94,10 +94,10 @@ def _style() -> str:
 
 def _head(record: JobRecord) -> str:
     bad = "" if record.outcome.startswith("committed") else " bad"
-    told = [f"job {record.job_id}", utc(record.at_ms), record.host and f"on {record.host}"]
+    parts = [f"job {record.job_id}", utc(record.at_ms), record.host and f"on {record.host}"]
     if record.course is not None and record.course.epoch > 1:
-        told.append(f"finished by owner {record.course.epoch} after an interruption")
-    line = " · ".join(safe(text) for text in told if text)
+        parts.append(f"finished by owner {record.course.epoch} after an interruption")
+    line = " · ".join(safe(text) for text in parts if text)
     return (
         f'<h1>{safe(record.dest)} <span class="outcome{bad}" id="outcome">'
         f'{safe(record.outcome)}</span></h1>\n<div class="sub">{line}</div>\n'

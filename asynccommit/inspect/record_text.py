@@ -72,11 +72,11 @@ def percentile(histogram: Histogram, percent: float) -> float:
         histogram: upper bounds, ascending, and the number of values of each.
         percent: from 0 to 100.
     """
-    wanted = sum(count for _, count in histogram) * percent / 100
+    rank = sum(count for _, count in histogram) * percent / 100
     seen = 0
     for bound, count in histogram:
         seen += count
-        if seen >= wanted:
+        if seen >= rank:
             return bound
     return 0.0
 

@@ -153,7 +153,7 @@ class Situation:
             "sound": self.sound,
             "last_success": None if self.last is None else asdict(self.last),
             "jobs": [job.to_json() for job in self.jobs],
-            "rubbish": [{"path": path, "command": said} for path, said in self.rubbish.items()],
+            "rubbish": [{"path": path, "command": values} for path, values in self.rubbish.items()],
             "classic": list(self.classic),
         }
 
@@ -355,13 +355,13 @@ async def _look_at_uploads(
         committer = UploadCommitter(store, layout, Options(), host, pending=pending)
         return await committer.job_status(), (0, 0)
     run = run_of(store, layout, pending, host)
-    known = await status_without_commit(run, run.pending, job.manifests)
+    status_so_far = await status_without_commit(run, run.pending, job.manifests)
     if not job.manifests:
-        return known, (0, 0)
+        return status_so_far, (0, 0)
     with LoadedSets(run.options) as loaded:
         await load_sets(run, loaded, None)
         ended = await missing_uploads(run, loaded)
-        status = replace(known, files=loaded.files, bytes=loaded.bytes)
+        status = replace(status_so_far, files=loaded.files, bytes=loaded.bytes)
         return status, (len(ended or ()), loaded.files)
 
 

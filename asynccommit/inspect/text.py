@@ -14,7 +14,7 @@ from rich.text import Text
 from asynccommit.commit.meter import OUTERMOST
 from asynccommit.engine.report import BulkReport
 from asynccommit.engine.verification import Mismatch, VerifyReport
-from asynccommit.inspect.dry_run import Going
+from asynccommit.inspect.dry_run import PlannedEffect
 from asynccommit.inspect.files import Inspection, Rename, UploadCompletion, moment
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.progress.stage_names import stage_name
@@ -147,12 +147,12 @@ def _not_as_before(left: Sequence[str]) -> str:
     return f"; {count_of(len(left), 'place')} NOT as before" if left else ""
 
 
-def what_would_go(going: Going, name: str) -> RenderableType:
+def what_would_go(going: PlannedEffect, name: str) -> RenderableType:
     """Return what a verb would do to the job with this name, in a dry run."""
     return Group(would_do(going, name), Text("nothing was changed"))
 
 
-def would_do(going: Going, name: str) -> RenderableType:
+def would_do(going: PlannedEffect, name: str) -> RenderableType:
     """Return what a verb would do to the job with this name."""
     status = None if going.view is None else going.view.status
     state = "" if status is None else f" ({status.state})"
@@ -198,11 +198,11 @@ def situation(found: Situation) -> RenderableType:
         parts.append(copied(f"last success {moment(found.last.at_ms)}{by}", 2))
     parts.append(_Jobs(found.jobs) if found.jobs else Text("  no job"))
     for name in found.classic:
-        said = f"found job {name} of FileOutputCommitter: commit it with --committer file_v1"
-        parts.append(Padding(safe(said), (0, 0, 0, 2)))
+        text = f"found job {name} of FileOutputCommitter: commit it with --committer file_v1"
+        parts.append(Padding(safe(text), (0, 0, 0, 2)))
     if found.rubbish:
-        said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
-        parts.append(Padding(safe(f"{said}; to delete them:"), (1, 0, 0, 2)))
+        text = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
+        parts.append(Padding(safe(f"{text}; to delete them:"), (1, 0, 0, 2)))
         commands = list(dict.fromkeys(found.rubbish.values()))[:ROWS]
         parts += [copied(command, 4) for command in commands]
     return Group(*parts)
@@ -226,10 +226,10 @@ class _Jobs:
 
 def _overview(jobs: Sequence[JobView], *, wide: bool) -> Table:
     table = columns()
-    told = any(job.committer != "manifest" for job in jobs)
+    several = any(job.committer != "manifest" for job in jobs)
     for name in (
         "job",
-        *["committer"] * told,
+        *["committer"] * several,
         "state",
         *["age"] * wide,
         "done",
@@ -238,7 +238,7 @@ def _overview(jobs: Sequence[JobView], *, wide: bool) -> Table:
         table.add_column(name, overflow="fold", no_wrap=name == "job" and not wide)
     for job in jobs:
         status = job.status
-        named = [safe(job.name), *[safe(job.committer)] * told]
+        named = [safe(job.name), *[safe(job.committer)] * several]
         if status is None:
             table.add_row(*named, "unknown")
             continue
@@ -405,5 +405,7 @@ def verify_report(report: VerifyReport) -> Text:
 
 def _difference(it: Mismatch) -> str:
     found = ", ".join(f"{key} {value}" for key, value in it.found.items())
-    wanted = ", ".join(f"{key} {value}" for key, value in it.expected.items() if value is not None)
-    return f"{it.path}: {found or 'missing'}" + (f", expected {wanted}" if wanted else "")
+    expected = ", ".join(
+        f"{key} {value}" for key, value in it.expected.items() if value is not None
+    )
+    return f"{it.path}: {found or 'missing'}" + (f", expected {expected}" if expected else "")

@@ -53,8 +53,8 @@ def upload_plan(found: OpenUploads, choice: Choice, price: float) -> RenderableT
 def upload_abort(choice: Choice, done: Aborted) -> RenderableType:
     """Return the report of an abort; it names every failure."""
     gone = {upload[:2] for upload in done.aborted}
-    said = f"aborted {_sum([one for one in choice.uploads if one.upload[:2] in gone])}"
-    parts: list[RenderableType] = [safe(said, "bold")]
+    head = f"aborted {_sum([one for one in choice.uploads if one.upload[:2] in gone])}"
+    parts: list[RenderableType] = [safe(head, "bold")]
     if done.ended:
         parts.append(Text(f"  {count_of(len(done.ended), 'upload')} had already ended"))
     parts += [

@@ -33,12 +33,12 @@ class MethodTimes:
 
     def figures(self) -> RequestTimes:
         """Return the percentiles."""
-        known = sorted(self.seconds)
-        sent = len(known) + self.refused + self.failed
-        if not known:
+        seconds = sorted(self.seconds)
+        sent = len(seconds) + self.refused + self.failed
+        if not seconds:
             return RequestTimes(sent, self.refused, self.failed)
-        p50, p90, p99 = (known[int(share * (len(known) - 1))] for share in (0.5, 0.9, 0.99))
-        return RequestTimes(sent, self.refused, self.failed, p50, p90, p99, known[-1])
+        p50, p90, p99 = (seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.9, 0.99))
+        return RequestTimes(sent, self.refused, self.failed, p50, p90, p99, seconds[-1])
 
 
 class Timings:

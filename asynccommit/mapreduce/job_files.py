@@ -144,9 +144,9 @@ def job_conf(values: Mapping[str, str]) -> JobConf:
 
     A value that contains a variable counts as unknown.
     """
-    known = {key: value for key, value in values.items() if "${" not in value}
-    committer, repeatable = _committer(known)
-    return JobConf(known.get(NAME, ""), known.get(OUTPUT, ""), committer, repeatable)
+    constants = {key: value for key, value in values.items() if "${" not in value}
+    committer, repeatable = _committer(constants)
+    return JobConf(constants.get(NAME, ""), constants.get(OUTPUT, ""), committer, repeatable)
 
 
 def _committer(values: Mapping[str, str]) -> tuple[str, bool | None]:

@@ -138,9 +138,9 @@ class MarkerStore:
         self._check(name, end)
         return end
 
-    def _check(self, name: str, said: Start | End | None) -> None:
-        if said is not None and said.job_id != self.job_id:
-            raise ManifestError(self.at(name), f"belongs to another job, {said.job_id[:100]!r}")
+    def _check(self, name: str, marker: Start | End | None) -> None:
+        if marker is not None and marker.job_id != self.job_id:
+            raise ManifestError(self.at(name), f"belongs to another job, {marker.job_id[:100]!r}")
 
     async def _get(self, name: str) -> bytes | None:
         try:

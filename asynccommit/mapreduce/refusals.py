@@ -29,8 +29,8 @@ def refusal(
     """
     job_id = place.job_id
     if verdict is CommitVerdict.FAILED:
-        said = standing.fail.error if standing.fail else "Hadoop gives no reason"
-        return CommitError(job_id, STAGE, (), f"its commit failed before: {said}")
+        reason = standing.fail.error if standing.fail else "Hadoop gives no reason"
+        return CommitError(job_id, STAGE, (), f"its commit failed before: {reason}")
     if verdict is CommitVerdict.MISSING:
         return PreflightError(
             job_id, STAGE, (), f"{place.path} does not exist. Nothing was written"

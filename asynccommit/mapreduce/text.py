@@ -52,10 +52,10 @@ def staging_text(found: Staging, now: float) -> RenderableType:
 
 def would_do(job: StagedJob) -> str:
     """Describe what the next attempt of Hadoop's application master will do."""
-    said = [_DOES[action] for action in job.would]
-    if len(said) < 2:
-        return said[0] if said else "unknown"
-    return f"{said[0]} if its commit may be repeated; otherwise {said[1]}"
+    effects = [_DOES[action] for action in job.would]
+    if len(effects) < 2:
+        return effects[0] if effects else "unknown"
+    return f"{effects[0]} if its commit may be repeated; otherwise {effects[1]}"
 
 
 class Step(NamedTuple):

@@ -250,8 +250,8 @@ def _fields(kind: type) -> Mapping[str, _Checked]:
 @lru_cache(maxsize=256)
 def _parameters(function: Callable[..., object]) -> Mapping[str, _Checked]:
     hints = typing.get_type_hints(function, include_extras=True)
-    wanted = (name for name in _signature(function).parameters if name in hints)
-    return {name: _place(name, hints[name]) for name in wanted}
+    names = (name for name in _signature(function).parameters if name in hints)
+    return {name: _place(name, hints[name]) for name in names}
 
 
 @lru_cache(maxsize=256)

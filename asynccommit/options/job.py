@@ -319,8 +319,8 @@ class Options:
     @property
     def cleans_up_behind(self) -> bool:
         """Return whether a blocking commit may return before its clean-up."""
-        told = self.on_cleanup_failure is OnCleanupFailure.FAIL or self.report_directory
-        return self.cleanup is Cleanup.BACKGROUND and not told
+        must_wait = self.on_cleanup_failure is OnCleanupFailure.FAIL or self.report_directory
+        return self.cleanup is Cleanup.BACKGROUND and not must_wait
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str | float], *, shared: bool = False) -> Options:
@@ -338,9 +338,9 @@ class Options:
         Raises ``OptionError``, which names the key, for an unknown key of these families, a value
         that cannot be read, and the name of a field given instead of a key.
         """
-        told = _texts(conf)
+        texts = _texts(conf)
         found: dict[str, Any] = {}
-        for name, value in told.items():
+        for name, value in texts.items():
             if name in KEYS:
                 field_of, read = KEYS[name]
                 found[field_of] = within_bounds(cls, field_of, name, read(name, value))
@@ -354,7 +354,7 @@ class Options:
                 if not shared or name.startswith(OURS):
                     raise OptionError(text)
                 warnings.warn(text, OptionWarning, 3)
-        return replace(cls(), uploads=UploadOptions.of(told), **found)
+        return replace(cls(), uploads=UploadOptions.of(texts), **found)
 
 
 def _unknown(name: str) -> str:
@@ -400,8 +400,8 @@ def _refuse_field(name: str) -> None:
         near = [present] if present in names else get_close_matches(name, names, 1, 0.85)
         if not near:
             continue
-        said = [key for key, (field_of, _) in keys.items() if field_of == near[0]]
-        keyed = f"the key {said[0]}, or " if said else ""
+        its_keys = [key for key, (field_of, _) in keys.items() if field_of == near[0]]
+        keyed = f"the key {its_keys[0]}, or " if its_keys else ""
         text = f"{near[0]} is a field of {kind.__name__}: did you mean {keyed}{kind.__name__}"
         raise OptionError(f"{name!r} is not a configuration key. {text}({near[0]}=...)?")
 
@@ -465,20 +465,22 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class IgnoredOption:
     """A known option that has no effect here, and values that need no warning."""
 
     why: str
     harmless: tuple[str, ...] = ()
 
 
-OBSOLETE_KEYS: dict[str, Dead] = {
-    MANIFEST + "manifest.save.attempts": Dead(
+OBSOLETE_KEYS: dict[str, IgnoredOption] = {
+    MANIFEST + "manifest.save.attempts": IgnoredOption(
         "Hadoop reads it but never uses it; see asynccommit.attempts"
     ),
-    MANIFEST + "store.operations.classname": Dead("stores are chosen by the scheme of the URL"),
-    MANIFEST + "io.rate": Dead("no released Hadoop has it; see asynccommit.rate"),
-    MANIFEST + "delete.dir.capacity": Dead("no released Hadoop has it"),
-    **{key: Dead(*dead) for key, dead in OBSOLETE_UPLOAD_KEYS.items()},
+    MANIFEST + "store.operations.classname": IgnoredOption(
+        "stores are chosen by the scheme of the URL"
+    ),
+    MANIFEST + "io.rate": IgnoredOption("no released Hadoop has it; see asynccommit.rate"),
+    MANIFEST + "delete.dir.capacity": IgnoredOption("no released Hadoop has it"),
+    **{key: IgnoredOption(*dead) for key, dead in OBSOLETE_UPLOAD_KEYS.items()},
 }
 """Keys of the same families that have no effect here."""

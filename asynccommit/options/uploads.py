@@ -140,8 +140,8 @@ def _factory(key: str, value: str) -> str | None:
     """
     name = value.strip().rpartition(".")[2]
     if name not in FACTORIES:
-        known = ", ".join(sorted(FACTORIES))
-        raise OptionError(f"{key} is {value!r}: expected one of {known}, or leave it out")
+        expected = ", ".join(sorted(FACTORIES))
+        raise OptionError(f"{key} is {value!r}: expected one of {expected}, or leave it out")
     return FACTORIES[name]
 
 

@@ -149,7 +149,7 @@ def one_of(kind: type[Enum]) -> Reader:
         try:
             return kind(value.strip().lower())
         except ValueError:
-            known = ", ".join(choice.value for choice in kind)
-            raise OptionError(f"{key} is {show(value)}: expected one of {known}") from None
+            expected = ", ".join(choice.value for choice in kind)
+            raise OptionError(f"{key} is {show(value)}: expected one of {expected}") from None
 
     return read

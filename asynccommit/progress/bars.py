@@ -66,13 +66,13 @@ class JobBars:
     def __call__(self, progress: Progress) -> None:
         """Show the progress of a job."""
         with self._lock:
-            known = self._jobs.get(progress.job_id)
-            if known is not None and known[1] != progress.stage == OUTERMOST:
+            bar = self._jobs.get(progress.job_id)
+            if bar is not None and bar[1] != progress.stage == OUTERMOST:
                 self._end(progress)
                 return
-            if known is None or known[1] != progress.stage:
-                known = self._begin(progress, known)
-            self._update(progress, known)
+            if bar is None or bar[1] != progress.stage:
+                bar = self._begin(progress, bar)
+            self._update(progress, bar)
 
     def table(self) -> Table:
         """Return the bars, and a line for each job that has ended."""
@@ -85,18 +85,18 @@ class JobBars:
             return table
 
     def _begin(
-        self, progress: Progress, known: tuple[TaskID, str, RecentRate] | None
+        self, progress: Progress, bar: tuple[TaskID, str, RecentRate] | None
     ) -> tuple[TaskID, str, RecentRate]:
-        if known is not None:
-            self.bars.remove_task(known[0])
+        if bar is not None:
+            self.bars.remove_task(bar[0])
         task = self.bars.add_task(
             stage_name(progress.stage), total=None, rate="", left="", progress=progress
         )
         found = self._jobs[progress.job_id] = (task, progress.stage, RecentRate(progress.seconds))
         return found
 
-    def _update(self, progress: Progress, known: tuple[TaskID, str, RecentRate]) -> None:
-        task, _, recent = known
+    def _update(self, progress: Progress, bar: tuple[TaskID, str, RecentRate]) -> None:
+        task, _, recent = bar
         recent.note(progress.seconds, progress.done)
         rate = recent.at(progress.seconds)
         left = (progress.total or 0) - progress.done

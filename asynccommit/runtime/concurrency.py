@@ -48,7 +48,7 @@ async def for_each(
     for each completed item; an error in one of these calls does not prevent the others.
 
     Args:
-        items: read lazily, ``Chunked`` ones a chunk ahead; an error that it raises counts as a
+        items: read lazily, ``ChunkedItems`` ones a chunk ahead; an error that it raises counts as a
             failure.
         work: processes one item.
         workers: maximum number of items in progress, at least 1.
@@ -76,7 +76,7 @@ async def for_each(
     raise _first_of(run.errors)
 
 
-class Chunked(AsyncIterable[T]):
+class ChunkedItems(AsyncIterable[T]):
     """Items that are read many at a time.
 
     ``for_each`` waits for a chunk of them, and not for each item.
@@ -255,7 +255,7 @@ class _InTurn(Generic[T]):
     """
 
     def __init__(self, items: AsyncIterable[T]) -> None:
-        self._chunks = aiter(items.chunks if isinstance(items, Chunked) else _alone(items))
+        self._chunks = aiter(items.chunks if isinstance(items, ChunkedItems) else _alone(items))
         self._held: Iterator[T] = iter(())
         self._lock = asyncio.Lock()
 

@@ -115,13 +115,13 @@ def process_above(program: str) -> str:
 
     Return an empty text if there is none.
     """
-    known = _PROCESS.fullmatch(_own(os.getpid()))
+    own = _PROCESS.fullmatch(_own(os.getpid()))
     number = os.getpid()
     try:
         for _ in range(_ABOVE):
             found, above, start = _parent(str(number))
-            if known is not None and found == program:
-                return f"{number}.{start}.{known[3]}"
+            if own is not None and found == program:
+                return f"{number}.{start}.{own[3]}"
             number = above
     except (OSError, ValueError):
         pass

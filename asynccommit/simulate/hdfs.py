@@ -23,7 +23,7 @@ from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.hdfs.client import HDFS as DIALECT
 from asynccommit.testing.models.hdfs.client import SimHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode
-from asynccommit.testing.models.in_process import Asked
+from asynccommit.testing.models.in_process import SimRequest
 from asynccommit.testing.models.virtual_loop import pause
 
 T = TypeVar("T")
@@ -91,14 +91,14 @@ class _Hollow(HdfsNode):
         return self.declared
 
 
-class _Packed(_Hollow):
+class _PackedFile(_Hollow):
     """An unchanging file stored compressed, such as a large manifest."""
 
     __slots__ = ("packed",)
     packed: bytes
 
     @classmethod
-    def holding(cls, number: int, time: int, data: bytes) -> _Packed:
+    def holding(cls, number: int, time: int, data: bytes) -> _PackedFile:
         made = cls(number, time)
         made.declared, made.packed = len(data), zlib.compress(data, 1)
         return made
@@ -147,7 +147,7 @@ class _Client(SimHdfsClient):
         super().close(client, writer, path, size)
         self.written += size
 
-    async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
+    async def _ask(self, asked: SimRequest, op: str, path: str, apply: Callable[[], T]) -> T:
         await self._lock.hold(op)
         return await super()._ask(asked, op, path, apply)
 
@@ -185,7 +185,7 @@ class Hdfs:
 
     def put_data(self, path: str, data: bytes) -> None:
         """See ``Model.put_data``."""
-        self._place(path, _Packed.holding(*self._next(), data))
+        self._place(path, _PackedFile.holding(*self._next(), data))
 
     def put_directory(self, path: str) -> None:
         """See ``Model.put_directory``."""

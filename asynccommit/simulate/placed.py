@@ -20,7 +20,7 @@ SIZE = 128 * 1024 * 1024
 """Declared size of each file in bytes."""
 
 
-class Placed:
+class ModelTaskWriter:
     """A writer that puts the tasks of a job into a model, one by one.
 
     Args:

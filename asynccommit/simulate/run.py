@@ -22,7 +22,7 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.simulate.memory import Memory, MemoryGrowth
 from asynccommit.simulate.model import Site
-from asynccommit.simulate.placed import Placed, visible
+from asynccommit.simulate.placed import ModelTaskWriter, visible
 from asynccommit.simulate.setup import Setup, kind_of_setup
 from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.stores.policies.stats import Stats
@@ -175,7 +175,7 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
     tell = _ProgressReporter(on_progress, begin, setup.files)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(setup, runner.get_loop())
-        tasks = Placed(world.model, world.layout, setup).all_tasks(tell.placed)
+        tasks = ModelTaskWriter(world.model, world.layout, setup).all_tasks(tell.placed)
         size, growth = world.model.size(), MemoryGrowth()
         gc.freeze()  # A million permanent nodes need not be scanned repeatedly.
         try:

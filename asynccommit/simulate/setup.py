@@ -124,7 +124,7 @@ class Setup:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; only those options that are not the default."""
-        known, chosen = asdict(Options()), asdict(self.options)
+        defaults, chosen = asdict(Options()), asdict(self.options)
         climate = self.climate.to_json()
         return {
             "store": self.store,
@@ -137,7 +137,7 @@ class Setup:
             "prices": None if self.prices is None else self.prices.to_json(),
             "faults": self.faults,
             "seed": self.seed,
-            "options": {key: value for key, value in chosen.items() if value != known[key]},
+            "options": {key: value for key, value in chosen.items() if value != defaults[key]},
         }
 
 
@@ -148,8 +148,8 @@ def kind_of(scheme: str, *, folders: bool) -> StoreKind | None:
         scheme: of its URLs.
         folders: whether the account renames a directory in one request.
     """
-    known = [kind for kind in KINDS.values() if scheme in kind.schemes]
-    return next((kind for kind in known if kind.folders == folders), known[0] if known else None)
+    kinds = [kind for kind in KINDS.values() if scheme in kind.schemes]
+    return next((kind for kind in kinds if kind.folders == folders), kinds[0] if kinds else None)
 
 
 def usual_climate(kind: StoreKind) -> Climate:
@@ -172,29 +172,29 @@ def kind_of_setup(setup: Setup) -> StoreKind:
     return KINDS[setup.store]
 
 
-def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
+def read_setup(values: Mapping[str, str], options: Options | None = None) -> Setup:
     """Read the values of command line options, by name without dashes.
 
     Raises ``OptionError`` that names the option and the expected value.
     """
-    kind = kind_of_setup(Setup(store=told.get("store", ADLS.name)))
-    files = _count(told, "files", 100_000)
-    tasks = _count(told, "tasks", max(1, files // _FILES_OF_A_TASK), files)
-    partitions = _count(told, "partitions", min(files, _PARTITIONS), files)
+    kind = kind_of_setup(Setup(store=values.get("store", ADLS.name)))
+    files = _count(values, "files", 100_000)
+    tasks = _count(values, "tasks", max(1, files // _FILES_OF_A_TASK), files)
+    partitions = _count(values, "partitions", min(files, _PARTITIONS), files)
     return Setup(
         files=files,
         tasks=tasks,
         partitions=partitions,
-        climate=_climate(told, kind),
-        faults=told.get("faults", "none"),
-        in_flight=_count(told, "in-flight", kind.in_flight, 1_000_000),
-        seed=_whole(told, "seed", 0, "a whole number"),
+        climate=_climate(values, kind),
+        faults=values.get("faults", "none"),
+        in_flight=_count(values, "in-flight", kind.in_flight, 1_000_000),
+        seed=_whole(values, "seed", 0, "a whole number"),
         store=kind.name,
-        exact=_count(told, "exact", EXACT),
+        exact=_count(values, "exact", EXACT),
         options=options or Options(),
-        cpu=_cpu(told.get("cpu")),
-        workers=_count(told, "workers", 1, 1024),
-        prices=_prices(told.get("prices")),
+        cpu=_cpu(values.get("cpu")),
+        workers=_count(values, "workers", 1, 1024),
+        prices=_prices(values.get("prices")),
     )
 
 
@@ -222,14 +222,14 @@ def _prices(name: str | None) -> Prices | None:
         raise OptionError(f"--prices {name}: {error}") from None
 
 
-def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
+def _climate(values: Mapping[str, str], kind: StoreKind) -> Climate:
     """Return the climate of a name or a file, overridden by the other options."""
-    climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
-    if "latency" in told or "latency" not in is_whole:
-        text = told.get("latency", f"{kind.latency}ms")
+    climate, is_whole = _faults(values.get("faults", "none"), kind.dialect)
+    if "latency" in values or "latency" not in is_whole:
+        text = values.get("latency", f"{kind.latency}ms")
         climate = replace(climate, latency=read_latency(text, "--latency"))
-    if "limit" in told or "limit" not in is_whole:
-        climate = replace(climate, limit=_limit(told.get("limit", str(kind.limit)), kind))
+    if "limit" in values or "limit" not in is_whole:
+        climate = replace(climate, limit=_limit(values.get("limit", str(kind.limit)), kind))
     return climate
 
 
@@ -241,35 +241,35 @@ def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
         text = Path(name).read_text("utf-8")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
-        known = ", ".join(CLIMATES)
+        names = ", ".join(CLIMATES)
         raise OptionError(
-            f"--faults is {name!r}: expected one of {known}, or a readable JSON file ({why})"
+            f"--faults is {name!r}: expected one of {names}, or a readable JSON file ({why})"
         ) from error
     try:
         climate = Climate.from_json(text, dialect)
     except OptionError as error:
         raise OptionError(f"--faults {name}: {error}") from None
-    said = (("latency", not climate.latency.is_none), ("limit", climate.limit is not None))
-    return climate, frozenset(key for key, is_there in said if is_there)
+    settings = (("latency", not climate.latency.is_none), ("limit", climate.limit is not None))
+    return climate, frozenset(key for key, is_there in settings if is_there)
 
 
 def _limit(text: str, kind: StoreKind) -> RequestLimit | None:
-    wanted = f"{kind.counted} per second, such as {kind.limit:_.0f}, or none"
+    expected = f"{kind.counted} per second, such as {kind.limit:_.0f}, or none"
     if text == "none":
         return None
-    rate = _number("limit", text, wanted)
+    rate = _number("limit", text, expected)
     if rate < 1:
-        raise OptionError(f"--limit is {text!r}: expected {wanted}")
+        raise OptionError(f"--limit is {text!r}: expected {expected}")
     return limit_of(rate)
 
 
-def _number(name: str, text: str, wanted: str) -> float:
+def _number(name: str, text: str, expected: str) -> float:
     try:
         number = float(_scaled(text))
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e9:
-        raise OptionError(f"--{name} is {text!r}: expected {wanted}")
+        raise OptionError(f"--{name} is {text!r}: expected {expected}")
     return number
 
 
@@ -279,18 +279,18 @@ def _scaled(text: str) -> str:
     return text if found is None else f"{float(found[1]) * _UNITS[found[2]]:.0f}"
 
 
-def _count(told: Mapping[str, str], name: str, default: int, most: int = _MOST) -> int:
-    wanted = f"a whole number from 1 to {most:_}"
-    number = _whole(told, name, default, wanted)
+def _count(values: Mapping[str, str], name: str, default: int, most: int = _MOST) -> int:
+    expected = f"a whole number from 1 to {most:_}"
+    number = _whole(values, name, default, expected)
     if not 1 <= number <= most:
-        raise OptionError(f"--{name} is {told[name]!r}: expected {wanted}")
+        raise OptionError(f"--{name} is {values[name]!r}: expected {expected}")
     return number
 
 
-def _whole(told: Mapping[str, str], name: str, default: int, wanted: str) -> int:
-    if name not in told:
+def _whole(values: Mapping[str, str], name: str, default: int, expected: str) -> int:
+    if name not in values:
         return default
     try:
-        return int(_scaled(told[name]))
+        return int(_scaled(values[name]))
     except ValueError:
-        raise OptionError(f"--{name} is {told[name]!r}: expected {wanted}") from None
+        raise OptionError(f"--{name} is {values[name]!r}: expected {expected}") from None

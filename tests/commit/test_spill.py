@@ -12,7 +12,7 @@ import pytest
 import asynccommit.commit.spill as spill_module
 from asynccommit.commit.spill import CHUNK, Entry, Spill, in_batches, unnamed_file
 from asynccommit.errors import RejectedError
-from asynccommit.runtime.concurrency import Chunked
+from asynccommit.runtime.concurrency import ChunkedItems
 
 
 def entries(start: int, count: int) -> list[Entry]:
@@ -58,7 +58,7 @@ async def test_rows_of_a_file_are_handed_out_as_they_are_read() -> None:
     with Spill(in_memory=3) as spill:
         await spill.append(entries(0, CHUNK + 1))
         handed = spill.entries()
-        assert isinstance(handed, Chunked)
+        assert isinstance(handed, ChunkedItems)
         assert [len(chunk) async for chunk in handed.chunks] == [CHUNK, 1, 0]
 
 

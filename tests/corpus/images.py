@@ -17,8 +17,8 @@ from asynccommit.testing.models.gcs.bucket import Folder
 from asynccommit.testing.models.gcs.objects import Content, GcsObject
 from asynccommit.testing.models.hdfs.namenode import HdfsNode
 from asynccommit.testing.models.invariants import Item
-from asynccommit.testing.models.s3.objects import CompletedPart, S3Object, Sent
-from asynccommit.testing.models.s3.uploads import Ended, S3Upload
+from asynccommit.testing.models.s3.objects import CompletedPart, S3Object, SentPart
+from asynccommit.testing.models.s3.uploads import EndedUpload, S3Upload
 from tests.corpus.resigned import unpack
 from tests.crash.worlds import GCS, HDFS, new_world
 from tests.support.crashes import FILESYSTEM, LocalWorld, SimWorld
@@ -195,14 +195,14 @@ def _to_bucket(image: Image) -> UploadWorld:
     table = world.bucket.uploads
     table._serial, opened, ended = image.facts
     for key, upload_id, initiated, serial, metadata, algorithm, parts, aborted in opened:
-        sent = {number: Sent(number, bytes_of(text), *rest) for number, text, *rest in parts}
+        sent = {number: SentPart(number, bytes_of(text), *rest) for number, text, *rest in parts}
         table.open[upload_id] = S3Upload(
             key, upload_id, initiated, serial, metadata, algorithm, sent, aborted
         )
     for upload_id, key, serial, algorithm, at, made, parts in ended:
         found = None if made is None else _to_object(key, made)
         names = tuple(CompletedPart(*part) for part in parts)
-        table.ended[upload_id] = Ended(key, serial, algorithm, at, found, names)
+        table.ended[upload_id] = EndedUpload(key, serial, algorithm, at, found, names)
     return world
 
 

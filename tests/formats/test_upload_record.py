@@ -15,7 +15,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.commit_record import Owner
 from asynccommit.formats.fields import MAX_LONG, MAX_TIME
 from asynccommit.formats.upload_record import (
-    Intended,
+    IntendedUpload,
     SetRow,
     UploadIntent,
     UploadOutcome,
@@ -51,7 +51,9 @@ RECORD = UploadRecord(
     made_destination=True,
 )
 OUTCOME = UploadOutcome(Outcome.COMMITTED, "plan-1", "owner-1", 1_795_000_000_000)
-INTENT = UploadIntent("job_1", "attempt_1", (Intended("out/a", "u1"), Intended("out/b", "u2")), 5)
+INTENT = UploadIntent(
+    "job_1", "attempt_1", (IntendedUpload("out/a", "u1"), IntendedUpload("out/b", "u2")), 5
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=10)
 some = texts.filter(bool)
@@ -92,7 +94,7 @@ intents = st.builds(
     job_id=ids,
     task_attempt=ids,
     uploads=st.lists(
-        st.builds(Intended, st.lists(segments, min_size=1).map("/".join), ids), max_size=3
+        st.builds(IntendedUpload, st.lists(segments, min_size=1).map("/".join), ids), max_size=3
     ).map(tuple),
     created_ms=st.integers(0, MAX_TIME),
 )

@@ -15,7 +15,7 @@ from asynccommit import api, open_store
 from asynccommit.api import JobRef
 from asynccommit.commit.layouts.layout import Layout
 from asynccommit.errors import DeniedError
-from asynccommit.inspect.collect import Collected, collect
+from asynccommit.inspect.collect import GarbageResult, collect
 from asynccommit.inspect.garbage import (
     S3_SKEW,
     Garbage,
@@ -101,7 +101,7 @@ class Place:
         """Find the garbage, by a clock that is ahead by ``later``."""
         return await find_garbage(self.dest, older_than, ahead(later), self.storage)
 
-    async def collect(self, sweep: Sweep) -> Collected:
+    async def collect(self, sweep: Sweep) -> GarbageResult:
         """Delete the garbage."""
         return await collect(sweep, Options(), self.storage)
 

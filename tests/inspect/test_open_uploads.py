@@ -12,7 +12,7 @@ from asynccommit.commit.layouts.uploads import MagicLayout
 from asynccommit.errors import UnsupportedError
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
-from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
+from asynccommit.formats.upload_record import IntendedUpload, UploadIntent, encode_upload_intent
 from asynccommit.inspect.open_uploads import DAY, OpenUploads, choose, find_uploads
 from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_plan
 from asynccommit.runtime.cells import to_text
@@ -137,7 +137,7 @@ async def test_jobs_name_their_uploads() -> None:
     await bench.leave(layout.pending_set("task_1"), _set(("/table/a", a)))
     base = layout.task_base("attempt_2")
     await bench.leave(f"{base}/b.pending", encode_pending(_commit("/table/b", b)))
-    intent = UploadIntent(JOB, "attempt_3", (Intended("table/c", c),), 0)
+    intent = UploadIntent(JOB, "attempt_3", (IntendedUpload("table/c", c),), 0)
     await bench.leave(layout.intent("attempt_3", 0), encode_upload_intent(intent))
     found = await bench.find()
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asynccommit.errors import NotFoundError
-from asynccommit.runtime.concurrency import Chunked, RequestSlots, for_each
+from asynccommit.runtime.concurrency import ChunkedItems, RequestSlots, for_each
 
 COUNT = 16
 FAILING = 8
@@ -35,8 +35,8 @@ async def _three_by_three(items: Iterable[int]) -> AsyncIterator[Sequence[int]]:
         yield ()
 
 
-def _chunked(items: Iterable[int]) -> Chunked[int]:
-    return Chunked(_three_by_three(items))
+def _chunked(items: Iterable[int]) -> ChunkedItems[int]:
+    return ChunkedItems(_three_by_three(items))
 
 
 KINDS: dict[str, Items] = {
@@ -373,7 +373,7 @@ async def test_the_loop_turns_while_no_work_ever_waits() -> None:
     await for_each(range(10_000), work, workers=1)
     assert turns > 10
     turns = 0
-    await for_each(Chunked(at_once()), work, workers=1)
+    await for_each(ChunkedItems(at_once()), work, workers=1)
     task.cancel()
     assert turns > 10
 

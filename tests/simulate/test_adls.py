@@ -6,7 +6,7 @@ import asyncio
 import math
 
 from asynccommit.simulate.adls import FILESYSTEM, Adls
-from asynccommit.simulate.placed import Placed
+from asynccommit.simulate.placed import ModelTaskWriter
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
 from asynccommit.testing.models.virtual_loop import VirtualLoop
@@ -16,7 +16,7 @@ def test_a_packed_manifest_reads_as_any_file() -> None:
     """A manifest is compressed in memory, and nobody sees that."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(Setup(files=50, tasks=1, partitions=5), runner.get_loop())
-    commit = Placed(world.model, world.layout, world.setup).all_tasks(print)[0]
+    commit = ModelTaskWriter(world.model, world.layout, world.setup).all_tasks(print)[0]
     assert isinstance(world.model, Adls)
     account, path = world.model.account, world.layout.manifest(commit.task_id)[1:]
     node, data = account.read(FILESYSTEM, path)

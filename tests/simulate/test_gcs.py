@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit.errors import ThrottledError
 from asynccommit.simulate.gcs import BUCKET, Gcs
-from asynccommit.simulate.placed import Placed, visible
+from asynccommit.simulate.placed import ModelTaskWriter, visible
 from asynccommit.simulate.run import Figures, World, run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.stores.base import Ramp
@@ -55,7 +55,7 @@ def test_the_destination_holds_the_job_and_nothing_else(store: str) -> None:
     """It is a commit: the marker is there, and nothing of the job's directory."""
     with _runner() as runner:
         world, model = _world(runner, replace(SMALL, store=store))
-        tasks = Placed(model, world.layout, world.setup).all_tasks(lambda files: None)
+        tasks = ModelTaskWriter(model, world.layout, world.setup).all_tasks(lambda files: None)
         runner.run(world.commit(tasks))
 
     files = {

@@ -12,7 +12,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import CommitError, ThrottledError
 from asynccommit.simulate import simulate
 from asynccommit.simulate.hdfs import PAGE, Hdfs, NamespaceLock
-from asynccommit.simulate.placed import Placed, visible
+from asynccommit.simulate.placed import ModelTaskWriter, visible
 from asynccommit.simulate.run import Figures, World, run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.stores.hdfs.client import QUICK
@@ -53,7 +53,7 @@ def test_the_destination_holds_the_job_and_nothing_else() -> None:
     """It is a commit: the marker is there, and nothing of the job's directory."""
     with _runner() as runner:
         world, model = _world(runner, SMALL)
-        tasks = Placed(model, world.layout, world.setup).all_tasks(lambda files: None)
+        tasks = ModelTaskWriter(model, world.layout, world.setup).all_tasks(lambda files: None)
         runner.run(world.commit(tasks))
 
     found = [status.path for status in model.namenode.list_status("/table")]
@@ -183,7 +183,7 @@ def test_a_commit_that_died_is_resumed() -> None:
     """The model has the rules of a NameNode: what a failed commit has moved is not moved again."""
     with _runner() as runner:
         world, model = _world(runner, replace(SMALL, partitions=150))
-        tasks = Placed(model, world.layout, world.setup).all_tasks(lambda files: None)
+        tasks = ModelTaskWriter(model, world.layout, world.setup).all_tasks(lambda files: None)
         rule = Fault("before", "rename", r"part-00003", code="AccessControlException", times=1)
         model.weather.add(rule)
         with pytest.raises(CommitError, match="AccessControlException"):

@@ -10,7 +10,7 @@ import pytest
 from asynccommit.commit.job.messages import digest
 from asynccommit.commit.planning.entries import decode_entries
 from asynccommit.formats.manifest import decode_manifest
-from asynccommit.simulate.placed import SIZE, Placed
+from asynccommit.simulate.placed import SIZE, ModelTaskWriter
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import KINDS, Setup
 from asynccommit.testing.models.virtual_loop import VirtualLoop
@@ -37,7 +37,7 @@ def test_manifests_list_the_files_that_are_there(setup: Setup, store: str) -> No
 async def _look(world: World, told: list[int]) -> list[str]:
     """Put the job there, hold all that is told of it against the store, and return its files."""
     layout, store = world.layout, world.model.store
-    commits = Placed(world.model, layout, world.setup).all_tasks(told.append)
+    commits = ModelTaskWriter(world.model, layout, world.setup).all_tasks(told.append)
     dests: list[str] = []
     for commit in commits:
         path = layout.manifest(commit.task_id)

@@ -12,7 +12,7 @@ from asynccommit.commit.meter import Progress
 from asynccommit.errors import CommitError, OptionError
 from asynccommit.options.job import Options
 from asynccommit.simulate.adls import FILESYSTEM, Adls
-from asynccommit.simulate.placed import Placed, visible
+from asynccommit.simulate.placed import ModelTaskWriter, visible
 from asynccommit.simulate.run import LOAD_STAGE, World, planning_seconds, run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.simulate.steady import simulate
@@ -39,7 +39,7 @@ def test_the_destination_holds_the_job_and_nothing_else() -> None:
     """It is a commit: the marker is there, and nothing of the job's directory."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(SMALL, runner.get_loop())
-        tasks = Placed(world.model, world.layout, SMALL).all_tasks(lambda files: None)
+        tasks = ModelTaskWriter(world.model, world.layout, SMALL).all_tasks(lambda files: None)
         runner.run(world.commit(tasks))
 
     assert isinstance(world.model, Adls)

@@ -18,7 +18,7 @@ from asynccommit.commit.layouts.layout import TaskCommit
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode, Options
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.simulate.placed import Placed
+from asynccommit.simulate.placed import ModelTaskWriter
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
@@ -54,7 +54,7 @@ def _short(arg: object) -> str:
 
 async def commit(world: World, traced: Traced) -> None:
     """Commit a job that is in place."""
-    tasks = Placed(world.model, world.layout, world.setup).all_tasks(lambda files: None)
+    tasks = ModelTaskWriter(world.model, world.layout, world.setup).all_tasks(lambda files: None)
     await world.commit(tasks, policies=[traced])
 
 

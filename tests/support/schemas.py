@@ -21,7 +21,7 @@ from asynccommit.formats.course import Course
 from asynccommit.inspect.doctor import Check
 from asynccommit.inspect.dry_run import AffectedDirectory
 from asynccommit.inspect.files import Inspection
-from asynccommit.inspect.garbage import Spared
+from asynccommit.inspect.garbage import KeptItem
 from asynccommit.inspect.saved import JobRecord
 from asynccommit.inspect.status import LastSuccess
 from asynccommit.results import AbortReport, JobReport, JobStatus, Partition, StageTime, Timeline
@@ -118,7 +118,7 @@ SCHEMAS: dict[str, tuple[str, Schema]] = {
             garbage=rows(GARBAGE),
             files=WHOLE,
             bytes=WHOLE,
-            kept=rows(record(Spared)),
+            kept=rows(record(KeptItem)),
             warnings=rows(TEXT),
             dry_run=YES,
         ),

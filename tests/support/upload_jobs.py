@@ -18,7 +18,7 @@ from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import TOKEN as PENDING_TOKEN
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
-from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
+from asynccommit.formats.upload_record import IntendedUpload, UploadIntent, encode_upload_intent
 from asynccommit.options.job import Mode, Options
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
@@ -304,7 +304,7 @@ def intend(
     world: World, layout: UploadLayout, attempt_id: str, begun: Sequence[PendingCommit]
 ) -> None:
     """Write down which uploads a task attempt has begun."""
-    named = tuple(Intended(commit.key, commit.upload_id) for commit in begun)
+    named = tuple(IntendedUpload(commit.key, commit.upload_id) for commit in begun)
     data = encode_upload_intent(UploadIntent(layout.uuid, attempt_id, named, 1))
     world.bucket.put(layout.intent(attempt_id, 0)[1:], data)
 

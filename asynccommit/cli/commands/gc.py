@@ -19,7 +19,7 @@ from asynccommit.cli.arguments import (
     store_options,
 )
 from asynccommit.cli.output import Exit, Output
-from asynccommit.inspect.collect import Collected, collect
+from asynccommit.inspect.collect import GarbageResult, collect
 from asynccommit.inspect.garbage import Sweep, find_garbage
 from asynccommit.inspect.garbage_text import garbage_plan, garbage_result
 from asynccommit.options.job import Options
@@ -64,7 +64,7 @@ def gc(
 
 async def _sweep(
     dest: Address, age: float, options: Options, storage: StorageOptions, *, yes: bool
-) -> tuple[Sweep, Collected | None]:
+) -> tuple[Sweep, GarbageResult | None]:
     sweep = await find_garbage(dest, age, this_host(), storage, options, exact=yes)
     if not yes or sweep.blocked:
         return sweep, None

@@ -28,7 +28,7 @@ from asynccommit.commit.steps.runner import backward, forward, settle
 from asynccommit.commit.steps.step import RollbackResult
 from asynccommit.errors import CommitError, CommittedError, DeniedError, UnsupportedError
 from asynccommit.formats.commit_owner import Decision
-from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.commit_owner import Outcome as CompletionFacts
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.results import AbortReport, JobReport, JobState, JobStatus
 from asynccommit.stores.base import Info
@@ -50,7 +50,7 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
         elif standing.is_committed and not lease.closed:
             text = f"its outcome, which said committed, is gone: look at {run.layout.attempt_dir}"
             raise CommitError(run.layout.job_id, run.meter.stage, (), text)
-        if decision is not None and decision.outcome is Ending.ROLLBACK:
+        if decision is not None and decision.outcome is CompletionFacts.ROLLBACK:
             undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
             return replace(job_report(run), rolled_back=True, not_restored=tuple(undone.left))
         if lease.closed and decision is None:
@@ -85,7 +85,7 @@ async def _taken(run: CommitContext, standing: CommitState, *, force: bool) -> L
 
 
 def _is_committed(decision: Decision | None) -> bool:
-    return decision is not None and decision.outcome is Ending.COMMITTED
+    return decision is not None and decision.outcome is CompletionFacts.COMMITTED
 
 
 async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> Info | None:
@@ -115,7 +115,7 @@ async def roll_back_job(
             raise lease_lost(run, "another process ended it a moment ago")
         done = lease.closed or lease.bare
         if not done:
-            await decide(run, Ending.ROLLBACK)
+            await decide(run, CompletionFacts.ROLLBACK)
         undone = await _undo(run, standing.record, done=done)
     return AbortReport(
         run.layout.job_id,
@@ -135,9 +135,9 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
         with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
             undone = await backward(run, plan, STEPS)
-    await run.end(Ending.ROLLBACK, undone.files)
+    await run.end(CompletionFacts.ROLLBACK, undone.files)
     if not done:
-        await close_place(run, Ending.ROLLBACK)
+        await close_place(run, CompletionFacts.ROLLBACK)
     await clean_up_rolled_back(run)
     if record.made_destination:
         await remove_if_empty(run, run.layout.dest.path)

@@ -22,7 +22,7 @@ from asynccommit.commit.steps.step import CommitStep
 from asynccommit.commit.steps.success_marker import write_success
 from asynccommit.commit.steps.swap import SwapUnits, restore_late
 from asynccommit.errors import LeaseLostError, PreconditionError, StoreError
-from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.commit_owner import Outcome as CompletionFacts
 from asynccommit.options.job import OnCleanupFailure
 from asynccommit.results import JobReport
 from asynccommit.runtime.concurrency import alongside, both
@@ -48,7 +48,7 @@ async def conclude(run: CommitContext, plan: Plan, marker: Info | None = None) -
         lambda: both(lambda: require_place(run), lambda: find_attempts(run)),
     )
     await restore_late(run, plan)
-    await close_place(run, Ending.COMMITTED, looked=True)
+    await close_place(run, CompletionFacts.COMMITTED, looked=True)
     if not await clean(run, attempts) and await is_there(run.store, run.layout.record):
         await say_stopped(run)
 
@@ -57,7 +57,7 @@ async def _show(run: CommitContext, plan: Plan, marker: Info | None) -> None:
     """Write ``_SUCCESS``, and tell the caller."""
     await write_success(run, plan, marker)
     await remove_emptied(run, plan)
-    await run.end(Ending.COMMITTED, plan.loaded.files)
+    await run.end(CompletionFacts.COMMITTED, plan.loaded.files)
     run.tell_visible(lambda: job_report(run, plan))
 
 

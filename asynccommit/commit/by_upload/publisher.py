@@ -60,7 +60,7 @@ from asynccommit.errors import (
     PreflightError,
     StoreError,
 )
-from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.commit_owner import Outcome as CompletionFacts
 from asynccommit.formats.upload_record import UploadRecord
 from asynccommit.options.job import Mode, OnCleanupFailure
 from asynccommit.results import AbortReport, JobReport, JobStatus
@@ -278,7 +278,7 @@ async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) 
         await copy_aside(run, plan)
         await complete_uploads(run, plan)
         await validate_uploads(run, plan)
-        await decide(run, Ending.COMMITTED)
+        await decide(run, CompletionFacts.COMMITTED)
     except (StoreError, LeaseLostError) as error:
         if not await _was_ended(run):
             raise
@@ -379,7 +379,7 @@ async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortRep
     run.reach(Phase.CHANGING)
     with UploadPlan.new(run.options) as plan:
         await _load(run, standing.record, plan)
-        await decide(run, Ending.ROLLBACK)
+        await decide(run, CompletionFacts.ROLLBACK)
         undone, uploads = await undo(run, standing.record, plan)
     return AbortReport(
         run.layout.job_id,

@@ -37,7 +37,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.runtime.concurrency import Chunked, for_each
+from asynccommit.runtime.concurrency import ChunkedItems, for_each
 from asynccommit.stores.base import BatchStore
 
 _OFTEN = 32  # renames from one look at the lease to the next
@@ -64,7 +64,7 @@ class StageFiles(CommitStep):
         """See ``CommitStep.do``."""
         plan.held.clear()
         mover = FileMover(run, plan, settled, _stager(run, plan))
-        await mover.move(Chunked(_each(plan, staged=True)))
+        await mover.move(ChunkedItems(_each(plan, staged=True)))
 
     async def undo(self, run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
         """See ``CommitStep.undo``.
@@ -101,7 +101,7 @@ class RenameFiles(CommitStep):
         loaded, mover = plan.loaded, FileMover(run, plan, settled)
         await plan.take_sample()
         if plan.units:
-            await mover.move(Chunked(_each(plan, staged=False)))
+            await mover.move(ChunkedItems(_each(plan, staged=False)))
         elif sum(map(loaded.sources.__getitem__, plan.carried)) == loaded.files:
             run.meter.step(loaded.files)  # each has come with its directory
         elif run.slicer is not None and not (plan.replaced or settled or run.identity.epoch > 1):

@@ -24,7 +24,7 @@ from asynccommit.stores.adls.hadoop import AbfsOptions
 from asynccommit.stores.adls.identity import Application, default_tokens, tokens_of
 from asynccommit.stores.adls.wire import VERSION, SignedQuery
 from asynccommit.stores.http.options import flag
-from asynccommit.stores.http.tokens import HttpCredential, Unchanging
+from asynccommit.stores.http.tokens import FixedCredential, HttpCredential
 
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
@@ -54,7 +54,7 @@ class AdlsCredential(HttpCredential, Protocol):
         ...
 
 
-class AdlsAnonymous(Unchanging):
+class AdlsAnonymous(FixedCredential):
     """No authorisation, for public data; the base of the other kinds."""
 
     suffix = ""

@@ -69,10 +69,10 @@ class GcsDeletions:
         asked: list[_GcsDeletion | StoreError] = [self._deletion(info) for info in entries]
         sent = [one for one in asked if isinstance(one, _GcsDeletion)]
         found = iter(await self._answers(sent))
-        said = [next(found) if isinstance(one, _GcsDeletion) else one for one in asked]
-        if len(said) == 1 and isinstance(said[0], _PASSING):
-            raise said[0]
-        return said
+        results = [next(found) if isinstance(one, _GcsDeletion) else one for one in asked]
+        if len(results) == 1 and isinstance(results[0], _PASSING):
+            raise results[0]
+        return results
 
     def _deletion(self, info: Info) -> _GcsDeletion | StoreError:
         client = self._client
@@ -122,8 +122,8 @@ class GcsDeletions:
             op, path, *_ = one.request
             return OutcomeUnknownError(op, path, "the batch response does not mention it")
         if one.folder and says_not_empty(part):
-            told = self._client.judge.told(explain(part)[1])
-            return ExistsError("delete_many", one.request.path, told)
+            detail = self._client.judge.told(explain(part)[1])
+            return ExistsError("delete_many", one.request.path, detail)
         return None if part.status in (200, 204) else self._client.error(one.request, part)
 
     async def _one(self, one: _GcsDeletion, turn: asyncio.Semaphore) -> StoreError | None:
@@ -155,7 +155,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     if not found:
         raise ValueError("the response is not a batch")
     sections = _sections(answer.body, (found[1] or found[2]).encode("ascii", "replace"))
-    said: list[Response | None] = [None] * count
+    parts: list[Response | None] = [None] * count
     numbers = [_ID.search(head) for head, _ in sections]
     if not any(numbers) and len(sections) == count:
         return [_part(body) for _, body in sections]
@@ -165,8 +165,8 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
         if not 0 <= place < count or place in seen:
             raise ValueError("the response has an unexpected part")
         seen.add(place)
-        said[place] = _part(body)
-    return said
+        parts[place] = _part(body)
+    return parts
 
 
 def _sections(body: bytes, boundary: bytes) -> list[tuple[bytes, bytes]]:

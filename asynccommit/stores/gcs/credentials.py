@@ -21,7 +21,7 @@ from asynccommit.stores.gcs.identity import SCOPE, Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings, Transport
 from asynccommit.stores.http.client import open_transport
-from asynccommit.stores.http.tokens import HttpCredential, Renewal, TokenSource, Unchanging
+from asynccommit.stores.http.tokens import FixedCredential, HttpCredential, Renewal, TokenSource
 
 _SDK = "asynccommit.stores.gcs.sdk_transport"  # imported only if its library is asked for
 
@@ -39,7 +39,7 @@ class GcsCredential(HttpCredential, Protocol):
         ...
 
 
-class GcsAnonymous(Unchanging):
+class GcsAnonymous(FixedCredential):
     """No authorisation, for public data and emulators."""
 
     anonymous = True
@@ -70,7 +70,7 @@ _OF_GCSFS = {
 
 
 def credential_of(
-    told: Mapping[str, Any],
+    options: Mapping[str, Any],
     hadoop: GcsConnectorOptions,
     place: GcsEndpoint,
     open_transport: Callable[[bool], Transport],
@@ -83,7 +83,7 @@ def credential_of(
     sends no request.
 
     Args:
-        told: options; only ``token`` and ``access`` are read.
+        options: options; only ``token`` and ``access`` are read.
         hadoop: Hadoop's options, for what ``told`` does not set.
         place: the endpoint to which the credential is sent.
         open_transport: see ``opener``.
@@ -94,8 +94,8 @@ def credential_of(
         OptionError: the credential is invalid, or would be sent unencrypted.
         UnsupportedError: the kind of credential is unknown, or a library is missing.
     """
-    scope = _scope(told)
-    found: Identity | object = told.get("token")
+    scope = _scope(options)
+    found: Identity | object = options.get("token")
     if isinstance(found, str | os.PathLike | Mapping):
         found = _of_token(found, scope)
     if found is None:
@@ -120,8 +120,8 @@ def opener(http: HttpSettings, library: str | None) -> Callable[[bool], Transpor
     return partial(_open, http, library)
 
 
-def _scope(told: Mapping[str, Any]) -> str:
-    access = str(told.get("access", ACCESS[-1]))
+def _scope(options: Mapping[str, Any]) -> str:
+    access = str(options.get("access", ACCESS[-1]))
     if access not in ACCESS:
         raise OptionError(f"access is {access[:100]!r}: expected {', '.join(ACCESS)}")
     return f"{SCOPE}devstorage.{access}"

@@ -119,8 +119,8 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
 
     def _shown(self, request: GcsRequest, status: int, reason: str, message: str) -> str:
         """Return the service's message without secrets, cut after their removal."""
-        said = _detail(request, status, self.told(reason), self.told(message))
-        return self.credential.hide(said)
+        detail = _detail(request, status, self.told(reason), self.told(message))
+        return self.credential.hide(detail)
 
     def _no(
         self, request: GcsRequest, status: int, reason: str, message: str, detail: str
@@ -140,16 +140,16 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
     def _denial(self, request: GcsRequest, answer: Response) -> str:
         """Explain why a request was not permitted, with the remedy."""
         reason, message = explain(answer)
-        said = self._shown(request, answer.status, reason, message)
+        detail = self._shown(request, answer.status, reason, message)
         if answer.status == 401:
             if self._anonymous:
-                return f"{said}; no credential was given: see the option token"
-            return f"{said}; {self._renewals.explain() or 'the credential was rejected'}"
+                return f"{detail}; no credential was given: see the option token"
+            return f"{detail}; {self._renewals.explain() or 'the credential was rejected'}"
         if "storage.objects.move" in message:
-            return f"{said}; without it, set move=false to copy and delete instead"
+            return f"{detail}; without it, set move=false to copy and delete instead"
         if _NAMED.search(message):
-            return said
-        return f"{said}; it needs {_PERMISSIONS.get(request.op, 'more permissions')}"
+            return detail
+        return f"{detail}; it needs {_PERMISSIONS.get(request.op, 'more permissions')}"
 
 
 def explain(answer: Response) -> tuple[str, str]:
@@ -200,7 +200,7 @@ def _kind(request: GcsRequest, status: int) -> type[StoreError]:
 def _detail(request: GcsRequest, status: int, reason: str, message: str) -> str:
     to = f" (to {request.dest})" if request.dest else ""
     one = f" (generation {request.generation} was requested)" if request.generation else ""
-    said = reason if reason != "error" else ""
+    code = reason if reason != "error" else ""
     return (
-        f"{' '.join(filter(None, (str(status), said)))}{': ' if message else ''}{message}{to}{one}"
+        f"{' '.join(filter(None, (str(status), code)))}{': ' if message else ''}{message}{to}{one}"
     )

@@ -233,8 +233,8 @@ class GcsConnectorOptions(HadoopOptions):
 def _warn(key: str) -> None:
     """Warn of a name that means nothing where it was to mean a credential."""
     name = key.removeprefix(PREFIX).removeprefix(SHARED)
-    known = name in _KNOWN or name.startswith((_AS_USER, _AS_GROUP))
-    if known or not name.startswith(_FAMILIES):
+    effective = name in _KNOWN or name.startswith((_AS_USER, _AS_GROUP))
+    if effective or not name.startswith(_FAMILIES):
         return
     near = get_close_matches(name, _KNOWN, n=1, cutoff=0.8)
     hint = f": did you mean {PREFIX}{near[0]}?" if near else ""

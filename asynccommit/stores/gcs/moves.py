@@ -205,8 +205,8 @@ class Moves:
             client.need(request, answer, 200, 204, 404, 412)
         except _PASSING as error:
             busy = isinstance(error, ThrottledError) or getattr(error, "busy", False)
-            said = f"copied to {request.dest}, and the source may still be there: {error.detail}"
-            raise OutcomeUnknownError(request.op, request.path, said, busy=busy) from error
+            text = f"copied to {request.dest}, and the source may still be there: {error.detail}"
+            raise OutcomeUnknownError(request.op, request.path, text, busy=busy) from error
         except StoreError as error:
             error.add_note(f"it was copied to {request.dest}; the source is still there")
             raise
@@ -233,8 +233,8 @@ class Moves:
             await files.make_folder(request, request.dest.rpartition("/")[0])
             answer = await self._rename_folder(request)
         if answer.status == 409 and await files.is_directory(look, request.dest):
-            said = f"a folder is at {request.dest}"
-            raise ExistsError(request.op, request.path, said)
+            text = f"a folder is at {request.dest}"
+            raise ExistsError(request.op, request.path, text)
         client.need(request, answer, 200)
         await self._finish(request, self._operation(request, answer))
 
@@ -252,8 +252,8 @@ class Moves:
         end, wait = clock() + self._patience, self._first
         while not operation.get("done"):
             if clock() >= end:
-                said = f"the operation {name} did not end within {self._patience:g} s"
-                raise OutcomeUnknownError(request.op, request.path, said)
+                text = f"the operation {name} did not end within {self._patience:g} s"
+                raise OutcomeUnknownError(request.op, request.path, text)
             await self._sleep(wait)
             wait = min(wait * 1.5, self._most)
             operation = await self._look(request, url) or operation
@@ -267,8 +267,8 @@ class Moves:
         except (ThrottledError, UnavailableError):
             return None
         except StoreError as error:
-            said = f"its operation {url.rpartition('/')[2]} cannot be read: {error.detail}"
-            raise OutcomeUnknownError(request.op, request.path, said) from error
+            text = f"its operation {url.rpartition('/')[2]} cannot be read: {error.detail}"
+            raise OutcomeUnknownError(request.op, request.path, text) from error
         return self._operation(request, answer)
 
     def _operation(self, request: GcsRequest, answer: Response) -> dict[str, Any]:
@@ -287,8 +287,8 @@ class Moves:
         if isinstance(error, dict):
             code, message = error.get("code", 0), str(error.get("message", ""))
         kind = _CODES.get(code, RejectedError)
-        told = self._client.judge.told(message)
-        raise kind(request.op, request.path, f"{told} (to {request.dest}; {name})")
+        detail = self._client.judge.told(message)
+        raise kind(request.op, request.path, f"{detail} (to {request.dest}; {name})")
 
 
 def _number(info: Info) -> str:

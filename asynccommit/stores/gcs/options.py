@@ -205,23 +205,23 @@ def read_settings(
         OptionError: an option is unknown, cannot be read, or contradicts another.
         UnsupportedError: the kind of credentials is not supported, or a library is missing.
     """
-    told, conf = NAMES.sort(options)
+    checked, conf = NAMES.sort(options)
     hadoop = GcsConnectorOptions(conf)
-    library = text(told, "http_library")
+    library = text(checked, "http_library")
     place = find_place(
-        address, _endpoint(told, hadoop), hadoop.get("storage.service.path"), environ
+        address, _endpoint(checked, hadoop), hadoop.get("storage.service.path"), environ
     )
-    workers = count(told, "max_concurrency", CONNECTIONS) or _WORKERS
-    http = http_settings(told, workers, hadoop)
-    written, source = _encryption(told, hadoop, place)
-    move = flag(told, "move")
-    ramp, reads, writes = _ramp(told)
+    workers = count(checked, "max_concurrency", CONNECTIONS) or _WORKERS
+    http = http_settings(checked, workers, hadoop)
+    written, source = _encryption(checked, hadoop, place)
+    move = flag(checked, "move")
+    ramp, reads, writes = _ramp(checked)
     return GcsSettings(
         place=place,
-        credential=credential_of(told, hadoop, place, opener(http, library), environ, now),
+        credential=credential_of(checked, hadoop, place, opener(http, library), environ, now),
         http=http,
         library=library,
-        hierarchical=_hierarchical(told, hadoop),
+        hierarchical=_hierarchical(checked, hadoop),
         move=hadoop.flag("operation.move.enable") is not False if move is None else move,
         ramp=ramp,
         reads=reads,
@@ -229,20 +229,20 @@ def read_settings(
         workers=workers,
         batch=min(hadoop.count("max.requests.per.batch") or _BATCH, _BATCH),
         page=min(hadoop.count("list.max.items.per.call") or _PAGE, 5 * _PAGE),
-        chunk=_chunk(told, hadoop),
+        chunk=_chunk(checked, hadoop),
         rewrite_chunk=_whole(hadoop.size("rewrite.max.chunk.size") or 0, _MEGABYTE),
-        user_project=_payer(told, hadoop, place.bucket, environ),
-        kms_key_name=_kms(told, written),
+        user_project=_payer(checked, hadoop, place.bucket, environ),
+        kms_key_name=_kms(checked, written),
         write_headers=written,
         source_headers=source,
         headers=_headers(hadoop),
-        client=told.get("client"),
+        client=checked.get("client"),
     )
 
 
-def _endpoint(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> tuple[str, str] | None:
+def _endpoint(options: Mapping[str, Any], hadoop: GcsConnectorOptions) -> tuple[str, str] | None:
     given = {
-        "endpoint_url": str(told.get("endpoint_url", "")),
+        "endpoint_url": str(options.get("endpoint_url", "")),
         f"{PREFIX}storage.root.url": hadoop.get("storage.root.url"),
     }
     return next(((name, url) for name, url in given.items() if url), None)
@@ -264,25 +264,25 @@ def _headers(hadoop: GcsConnectorOptions) -> dict[str, str]:
 # --- what requests ask for -------------------------------------------------------------------
 
 
-def _hierarchical(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> bool | None:
+def _hierarchical(options: Mapping[str, Any], hadoop: GcsConnectorOptions) -> bool | None:
     """Return whether the bucket has folders, by fsspec's option.
 
     Hadoop's key is only validated: it configures Hadoop's client and does not describe the bucket.
     """
     hadoop.flag(_FOLDERS_KEY)
-    return flag(told, "hns")
+    return flag(options, "hns")
 
 
-def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | None]:
+def _ramp(options: Mapping[str, Any]) -> tuple[bool | None, float | None, float | None]:
     """Return whether the rate grows slowly, and the initial rates.
 
     These are the rates of reads and of writes.
     """
-    rate = partial(number, told, what="requests a second")
+    rate = partial(number, options, what="requests a second")
     reads, writes = rate("reads"), rate("writes")
-    word = str(told.get("ramp", "")).lower()
+    word = str(options.get("ramp", "")).lower()
     if not word or word in WORDS:
-        ramp = flag(told, "ramp")
+        ramp = flag(options, "ramp")
     elif writes is not None:
         raise OptionError("ramp and writes both set a rate: set ramp=true, or leave one out")
     else:
@@ -293,9 +293,9 @@ def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | N
     return (True if reads or writes else ramp), reads, writes
 
 
-def _chunk(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> int:
+def _chunk(options: Mapping[str, Any], hadoop: GcsConnectorOptions) -> int:
     chunk = (
-        count(told, "chunk", LARGEST)
+        count(options, "chunk", LARGEST)
         or hadoop.size("outputstream.upload.chunk.size", LARGEST)
         or _CHUNK
     )
@@ -303,16 +303,16 @@ def _chunk(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> int:
 
 
 def _payer(
-    told: Mapping[str, Any], hadoop: GcsConnectorOptions, bucket: str, environ: Mapping[str, str]
+    options: Mapping[str, Any], hadoop: GcsConnectorOptions, bucket: str, environ: Mapping[str, str]
 ) -> str:
     """Return the project that pays for requests; empty for the bucket's own."""
-    given = told.get("requester_pays")
+    given = options.get("requester_pays")
     words = str(given).strip()
     pays = hadoop.payer(bucket) if given is None else WORDS.get(words.lower(), words)
     if pays is False:
         return ""
-    known = (told.get("project"), hadoop.get("project.id"), *map(environ.get, _PROJECTS))
-    project = str(next(filter(None, known), "")) if pays is True else pays
+    projects = (options.get("project"), hadoop.get("project.id"), *map(environ.get, _PROJECTS))
+    project = str(next(filter(None, projects), "")) if pays is True else pays
     if not project:
         raise OptionError("requester_pays is true, but no project is named: set project")
     if not _PROJECT.fullmatch(project):
@@ -324,9 +324,9 @@ def _payer(
 
 
 def _encryption(
-    told: Mapping[str, Any], hadoop: GcsConnectorOptions, place: GcsEndpoint
+    options: Mapping[str, Any], hadoop: GcsConnectorOptions, place: GcsEndpoint
 ) -> tuple[dict[str, str], dict[str, str]]:
-    name, key = "encryption_key", told.get("encryption_key")
+    name, key = "encryption_key", options.get("encryption_key")
     digest = algorithm = ""
     if key is None:
         name, key = f"{PREFIX}encryption.key", hadoop.get("encryption.key")
@@ -338,8 +338,8 @@ def _encryption(
     return encryption_headers(key, digest, algorithm, name=name)
 
 
-def _kms(told: Mapping[str, Any], written: Mapping[str, str]) -> str:
-    name = str(told.get("kms_key_name", ""))
+def _kms(options: Mapping[str, Any], written: Mapping[str, str]) -> str:
+    name = str(options.get("kms_key_name", ""))
     if name and written:
         raise OptionError("kms_key_name and an encryption key are given: set only one of them")
     return kms_key_name(name) if name else ""
@@ -377,10 +377,10 @@ def encryption_headers(
     if algorithm not in ("", "AES256"):
         raise OptionError(f"the encryption algorithm is {algorithm[:100]!r}: expected AES256")
     raw = customer_key(name, key)
-    known = base64.b64encode(sha256(raw).digest()).decode()
-    if digest not in ("", known):
+    expected = base64.b64encode(sha256(raw).digest()).decode()
+    if digest not in ("", expected):
         raise OptionError(f"{name} does not match {name}.hash: correct one of them")
-    values = {"algorithm": "AES256", "key": base64.b64encode(raw).decode(), "key-sha256": known}
+    values = {"algorithm": "AES256", "key": base64.b64encode(raw).decode(), "key-sha256": expected}
     return (
         {_KEY_HEADER + part: value for part, value in values.items()},
         {_SOURCE_HEADER + part: value for part, value in values.items()},

@@ -55,8 +55,8 @@ class RefusedError(Exception):
     ``status`` is the HTTP status, ``said`` the reason.
     """
 
-    def __init__(self, server: str, status: int, said: str) -> None:
-        super().__init__(f"{server} answered {status}{': ' if said else ''}{said}")
+    def __init__(self, server: str, status: int, detail: str) -> None:
+        super().__init__(f"{server} answered {status}{': ' if detail else ''}{detail}")
         self.status = status
 
 
@@ -80,7 +80,7 @@ class TokenResponse:
         return self._body.decode(errors="replace").strip()
 
 
-class Door:
+class GcloudSession:
     """An HTTP session for gcloud-aio-auth that sends through our transport.
 
     Args:
@@ -111,8 +111,8 @@ class Door:
         return self._answer(url, answer)
 
     async def _send(self, verb: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        known = {name.lower(): value for name, value in headers.items()}
-        return await self._transport.send(verb, url, known, body, limit=_LIMIT)
+        lowered = {name.lower(): value for name, value in headers.items()}
+        return await self._transport.send(verb, url, lowered, body, limit=_LIMIT)
 
     def _answer(self, url: str, answer: Response) -> TokenResponse:
         if answer.status != 200:
@@ -185,7 +185,7 @@ class GcloudSource:
             target_principal=found.principal or None,
             delegates=list(found.delegates) or None,
         )
-        token.session = Door(self._transport, metadata=metadata)
+        token.session = GcloudSession(self._transport, metadata=metadata)
         token.token_uri = found.token_url or token.token_uri
         return token
 
@@ -272,8 +272,8 @@ class _Bridge:
         **_: object,
     ) -> _Given:
         data = body.encode() if isinstance(body, str) else body or b""
-        known = {name.lower(): value for name, value in (headers or {}).items()}
-        sending = self._transport.send(method, url, known, data, limit=_LIMIT)
+        lowered = {name.lower(): value for name, value in (headers or {}).items()}
+        sending = self._transport.send(method, url, lowered, data, limit=_LIMIT)
         try:
             answer = run_coroutine_threadsafe(sending, self._loop).result(2 * _SECONDS)
         except TransportError as error:
@@ -309,10 +309,10 @@ def explain_failure(error: Exception, where: str, remedy: str = "") -> TokenErro
 
 
 def _explain_googles(error: Exception, start: str) -> TokenError:
-    said = " ".join(str(error.args[0] if error.args else error).split())
+    detail = " ".join(str(error.args[0] if error.args else error).split())
     names = {kind.__name__ for kind in type(error).__mro__}
     again = bool(getattr(error, "retryable", False)) or "TransportError" in names
-    return TokenError(start + said, again=again)
+    return TokenError(start + detail, again=again)
 
 
 def _said(body: bytes) -> str:

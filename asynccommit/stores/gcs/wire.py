@@ -153,9 +153,9 @@ def info_of(path: str, body: bytes) -> Info:
     if info.path != path:
         raise ValueError(f"the response is about {info.path!r}")
     metadata = item.get("metadata")
-    said = metadata if isinstance(metadata, dict) else {}
+    marks = metadata if isinstance(metadata, dict) else {}
     # A server may merge the metadata of a copy with its source's: the copy has both then.
-    token = said.get(SOURCE, said.get(TOKEN))
+    token = marks.get(SOURCE, marks.get(TOKEN))
     return info._replace(token=token if isinstance(token, str) else None)
 
 

@@ -165,8 +165,8 @@ def translate_java(
         return kind(request.op, request.path, message)
     detail = f"{java}: {message}"
     if java in _KNOWN:
-        known, remedy = _KNOWN[java]
-        return known(request.op, request.path, f"{detail}: {remedy}" if remedy else detail)
+        translated, remedy = _KNOWN[java]
+        return translated(request.op, request.path, f"{detail}: {remedy}" if remedy else detail)
     if java in _ELSEWHERE:
         return _inactive(request, detail)
     if java == "RetriableException":

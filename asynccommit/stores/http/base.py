@@ -194,10 +194,10 @@ def _is_within(host: str, network: str) -> bool:
 
 def _check_proxy(proxy: str | None) -> None:
     try:
-        known = not proxy or urlsplit(proxy).scheme in ("http", "https")
+        valid = not proxy or urlsplit(proxy).scheme in ("http", "https")
     except ValueError:  # whose text has the whole of it, a password too
-        known = False
-    if not known:
+        valid = False
+    if not valid:
         raise OptionError("the proxy must be given as http://host:port")
 
 

@@ -198,7 +198,7 @@ _NO_HADOOP = HadoopOptions({})
 
 
 def http_settings(
-    told: Mapping[str, Any],
+    options: Mapping[str, Any],
     workers: int,
     hadoop: HadoopOptions = _NO_HADOOP,
     *,
@@ -209,59 +209,62 @@ def http_settings(
     """Return the settings of a store's transport.
 
     Args:
-        told: options under their own names.
+        options: options under their own names.
         workers: requests in flight.
         hadoop: Hadoop's options, for what ``told`` does not set.
         read: default read timeout in seconds.
         total: default of the seconds of a request as a whole, and the least from Hadoop's.
         ca_file: default of the file with further certificates.
     """
-    known = HttpSettings()
-    seconds = partial(number, told, what="a number of seconds")
+    defaults = HttpSettings()
+    seconds = partial(number, options, what="a number of seconds")
     connects, reads, totals = hadoop.timeouts
     whole = seconds("requests_timeout") or seconds("timeout")
-    proxy = told.get("proxy")
+    proxy = options.get("proxy")
     return HttpSettings(
         connect_timeout=seconds("connection_timeout")
         or hadoop.seconds(connects)
-        or known.connect_timeout,
-        read_timeout=seconds("read_timeout") or hadoop.seconds(reads) or read or known.read_timeout,
-        total_timeout=whole or max(hadoop.seconds(totals) or 0.0, total or known.total_timeout),
+        or defaults.connect_timeout,
+        read_timeout=seconds("read_timeout")
+        or hadoop.seconds(reads)
+        or read
+        or defaults.read_timeout,
+        total_timeout=whole or max(hadoop.seconds(totals) or 0.0, total or defaults.total_timeout),
         connections=workers,
         proxy=hadoop.proxy() if proxy is None else str(proxy),
-        ca_file=text(told, "ca_file") or ca_file or None,
-        user_agent=f"{known.user_agent} {hadoop.agent_text()}".rstrip(),
+        ca_file=text(options, "ca_file") or ca_file or None,
+        user_agent=f"{defaults.user_agent} {hadoop.agent_text()}".rstrip(),
     )
 
 
-def text(told: Mapping[str, Any], name: str) -> str | None:
+def text(options: Mapping[str, Any], name: str) -> str | None:
     """Return the option ``name`` as text; ``None`` if it is not given."""
-    return str(told[name]) if name in told else None
+    return str(options[name]) if name in options else None
 
 
-def flag(told: Mapping[str, Any], name: str) -> bool | None:
+def flag(options: Mapping[str, Any], name: str) -> bool | None:
     """Return whether the option ``name`` is true; ``None`` if it is not given.
 
     Raises:
         OptionError: the value is neither true nor false.
     """
-    if name not in told:
+    if name not in options:
         return None
-    found = WORDS.get(str(told[name]).strip().lower())
+    found = WORDS.get(str(options[name]).strip().lower())
     if found is None:
-        raise OptionError(f"{name} is {show(told[name])}: expected true or false")
+        raise OptionError(f"{name} is {show(options[name])}: expected true or false")
     return found
 
 
-def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int | None:
+def count(options: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int | None:
     """Return the option ``name`` as a whole number; ``None`` if it is missing.
 
     Raises:
         OptionError: the value is not a whole number from 1 to ``most``.
     """
-    if name not in told:
+    if name not in options:
         return None
-    value = told[name]
+    value = options[name]
     try:
         found = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -270,12 +273,12 @@ def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int 
         found = 0
     if not 0 < found <= most:
         raise OptionError(
-            f"{name} is {show(told[name])}: expected a whole number from 1 to {most:,}"
+            f"{name} is {show(options[name])}: expected a whole number from 1 to {most:,}"
         )
     return found
 
 
-def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
+def number(options: Mapping[str, Any], name: str, what: str) -> float | None:
     """Return the option ``name`` as a number above 0 and below a million.
 
     Returns ``None`` if the option is missing.
@@ -283,15 +286,15 @@ def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
     Raises:
         OptionError: the value is invalid; the message says that ``what`` is expected.
     """
-    if name not in told:
+    if name not in options:
         return None
     try:
-        found = float(told[name])
+        found = float(options[name])
     except (TypeError, ValueError, OverflowError):
         found = 0.0
     if not 0.0 < found < LONGEST:
         expected = f"expected {what}, above 0 and below {LONGEST:,.0f}"
-        raise OptionError(f"{name} is {show(told[name])}: {expected}")
+        raise OptionError(f"{name} is {show(options[name])}: {expected}")
     return found
 
 

@@ -178,7 +178,7 @@ class HttpCredential(Protocol):
         ...
 
 
-class Unchanging:
+class FixedCredential:
     """The base of credentials that are never renewed."""
 
     in_doubt = False

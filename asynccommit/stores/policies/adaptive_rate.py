@@ -189,7 +189,7 @@ class Adaptive:
             if epoch == quota.epoch:
                 quota.good += count  # An answer, though not the wished one.
             return
-        told = self._traits.account, count, Redacted(error)
-        log.debug("%s refused %d requests: %s", *told, extra=self._log_fields)
+        facts = self._traits.account, count, Redacted(error)
+        log.debug("%s refused %d requests: %s", *facts, extra=self._log_fields)
         self.refused += count
         quota.refused(epoch, count, after, asyncio.get_running_loop().time())

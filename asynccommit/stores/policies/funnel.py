@@ -212,15 +212,15 @@ class Wrapped:
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         """See ``Store.delete_many``."""
-        said: Sequence[StoreError | None]
-        said = await self._call(Op("delete_many", (entries,), True, True))
-        return said
+        errors: Sequence[StoreError | None]
+        errors = await self._call(Op("delete_many", (entries,), True, True))
+        return errors
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
         """See ``BatchStore.rename_many``."""
-        said: Renamed
-        said = await self._call(Op("rename_many", (pairs,), True, False))
-        return said
+        renamed: Renamed
+        renamed = await self._call(Op("rename_many", (pairs,), True, False))
+        return renamed
 
     async def probe(self, path: str, place: str) -> None:
         """See ``ProbingStore.probe``."""

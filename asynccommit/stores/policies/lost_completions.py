@@ -27,7 +27,7 @@ from asynccommit.stores.policies.verdicts import Case, ReplyVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CompletionFacts:
     """The known facts about a completion when its outcome is determined.
 
     Attributes:
@@ -44,7 +44,7 @@ class Ending:
     made: bool | None
 
 
-def judge_ending(ending: Ending) -> ReplyVerdict:
+def judge_ending(ending: CompletionFacts) -> ReplyVerdict:
     """Return the verdict on a completion.
 
     ====== ===== ====== ====== =======
@@ -92,7 +92,7 @@ class SuspectCompletion(Case):
         # The upload is checked first: if it has ended, the object is read after that end.
         there = not isinstance(error, NotFoundError) and await self._is_there(error)
         info, made = (None, None) if there else await self._object(error)
-        return info, judge_ending(Ending(self.lost, there, self._is_barred(error), made))
+        return info, judge_ending(CompletionFacts(self.lost, there, self._is_barred(error), made))
 
     def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
         """See ``Case.answer``."""

@@ -223,8 +223,8 @@ class Recover:
             case.lost = case.lost or isinstance(error, OutcomeUnknownError)
             spent += not is_throttled(error)
             info, verdict = await case.look(error)
-            told = verdict.name, sent, Redacted(error)
-            log.debug("settled as %s after attempt %d: %s", *told, extra=self._log_fields)
+            facts = verdict.name, sent, Redacted(error)
+            log.debug("settled as %s after attempt %d: %s", *facts, extra=self._log_fields)
             if verdict is ReplyVerdict.DONE:
                 self.recovered[case.op.name] += 1
                 return None if case.op.name in ("rename", "mkdir_new") else info
@@ -322,8 +322,8 @@ class _Case(Case):
         etag = self._lasting(self._etag) and self._etag
         if etag is not None and info.etag == etag:
             return DestinationState.MINE
-        told = info.token is not None if etag is None else info.etag is not None
-        return DestinationState.OTHER if told else DestinationState.UNMARKED
+        marked = info.token is not None if etag is None else info.etag is not None
+        return DestinationState.OTHER if marked else DestinationState.UNMARKED
 
     async def _head(self, path: str, error: StoreError) -> Info | None:
         try:

@@ -158,8 +158,8 @@ class Retry:
         tried = spent >= most or (lost and not op.repeatable)
         tried = tried or _is_too_late(error, self._backoff.now() - start)
         if not tried and await self._backoff.wait(error, sent, start):
-            told = op.name, op.path, sent + 1
-            log.debug("%s %s is sent again, attempt %d", *told, extra=self._log_fields)
+            facts = op.name, op.path, sent + 1
+            log.debug("%s %s is sent again, attempt %d", *facts, extra=self._log_fields)
             return True
         seconds = self._backoff.now() - start
         error.add_note(f"gave up after {sent} attempts in {seconds:.1f} s")

@@ -36,8 +36,8 @@ def reason_of(error: StoreError) -> str:
     """Return in a few words why a request waits."""
     if is_throttled(error):
         return "the store limits the rate"
-    said = " ".join(redact(error.detail).split()) or type(error).__name__
-    return said if len(said) <= _REASON else f"{said[:_REASON]}..."
+    reason = " ".join(redact(error.detail).split()) or type(error).__name__
+    return reason if len(reason) <= _REASON else f"{reason[:_REASON]}..."
 
 
 class Budget:

@@ -72,8 +72,8 @@ def read_file(
     if not isinstance(given, dict):
         raise OptionError(f"{name} must hold one object")
     if unknown := sorted(given.keys() - set(keys)):
-        known = ", ".join(sorted(keys))
-        raise OptionError(f"{name}: there is no {unknown[0]!r}; known are {known}")
+        names = ", ".join(sorted(keys))
+        raise OptionError(f"{name}: there is no {unknown[0]!r}; known are {names}")
     try:
         return read(given)
     except OptionError as error:

@@ -69,8 +69,8 @@ class Control:
         if "origin" in request.headers:  # a browser page: it must not control the emulator
             return _json(403, {"error": "requests of web pages are refused"})
         if verb is None:
-            known = sorted(" ".join(_) for _ in self._verbs)
-            return _json(404, {"error": f"no {request.method} {name}", "known": known})
+            verbs = sorted(" ".join(_) for _ in self._verbs)
+            return _json(404, {"error": f"no {request.method} {name}", "known": verbs})
         try:
             given = json.loads(request.body) if request.body else None
             return _json(200, verb(given))

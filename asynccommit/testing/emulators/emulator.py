@@ -366,7 +366,7 @@ async def _serve(
 A = TypeVar("A")
 
 
-class Storm(Generic[A]):
+class FaultyRequest(Generic[A]):
     """A request that is performed when, and if, its fault decision says so."""
 
     def __init__(self, decision: FaultDecision, perform: Callable[[], A]) -> None:

@@ -19,7 +19,7 @@ from asynccommit.stores.grant import check_grant
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.in_process import Asked, Sender, caught
+from asynccommit.testing.models.in_process import Sender, SimRequest, caught
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.refusals import WRITES as S3_WRITES
 
@@ -218,7 +218,7 @@ class MortalSender(Sender):
     _process: Process
     _writes: frozenset[str]
 
-    async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
+    async def _ask(self, asked: SimRequest, op: str, path: str, apply: Callable[[], T]) -> T:
         writes = op in self._writes
         when = await self._process.before(writes, f"{op} {path}" if writes else "")
         if when is not None:

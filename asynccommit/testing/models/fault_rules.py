@@ -204,8 +204,8 @@ class Fault:
 
 def _refuse_unknown(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        known = ", ".join(filter(None, choices))
-        raise OptionError(f"fault.{name} is {value!r}: expected one of {known}")
+        expected = ", ".join(filter(None, choices))
+        raise OptionError(f"fault.{name} is {value!r}: expected one of {expected}")
 
 
 def _delay(fields: SettingsFields) -> Latency | None:

@@ -28,7 +28,7 @@ class LostError(Exception):
     """Raised when no response came."""
 
 
-class Asked(NamedTuple):
+class SimRequest(NamedTuple):
     """The request that a response belongs to.
 
     Attributes:
@@ -105,13 +105,13 @@ class Sender(LateEffects):
     def __init__(
         self,
         options: Mapping[str, Any],
-        kind_of: Callable[[Asked, Refusal], type[StoreError]],
+        kind_of: Callable[[SimRequest, Refusal], type[StoreError]],
     ) -> None:
         super().__init__(float(options.get("patience", 0.0)))
         self._weather: FaultInjector | None = options.get("weather")
         self._kind_of = kind_of
 
-    async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
+    async def _ask(self, asked: SimRequest, op: str, path: str, apply: Callable[[], T]) -> T:
         """Send one request through the fault injector."""
         decision = CLEAR if self._weather is None else self._weather.decide(op, path)
         try:
@@ -128,7 +128,7 @@ class Sender(LateEffects):
         except (Refusal, LostError) as error:
             raise self.translated(asked, error) from error
 
-    def translated(self, asked: Asked, answer: Refusal | LostError) -> StoreError:
+    def translated(self, asked: SimRequest, answer: Refusal | LostError) -> StoreError:
         """Return the store error for a response, or for none."""
         method, path = asked.method, asked.path
         lost = OutcomeUnknownError if asked.writes else UnavailableError

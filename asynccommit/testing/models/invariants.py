@@ -70,11 +70,11 @@ def complete(tree: Tree, files: Tree) -> list[str]:
 
 def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
     """Check that a reader of ``dest`` sees only the expected files."""
-    known = {*expected}
+    files = {*expected}
     return [
         f"{path} is visible but was not committed"
         for path in visible(tree, dest)
-        if path not in known
+        if path not in files
     ]
 
 
@@ -140,7 +140,7 @@ def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False, words: bool = 
 
 
 def same(
-    wanted: Tree,
+    undisturbed: Tree,
     tree: Tree,
     apart: Collection[str] = (),
     *,
@@ -153,14 +153,14 @@ def same(
     are compared.
 
     Args:
-        wanted: tree of an undisturbed run.
+        undisturbed: tree of an undisturbed run.
         tree: present tree.
         apart: directories to ignore.
         late: allow rubbish.
         words: allow words too.
     """
-    there = _swept(tree, wanted, words=words) if late else tree
-    return _compare(_content(_without(wanted, apart)), _content(_without(there, apart)))
+    there = _swept(tree, undisturbed, words=words) if late else tree
+    return _compare(_content(_without(undisturbed, apart)), _content(_without(there, apart)))
 
 
 def restored(
@@ -307,11 +307,11 @@ def _stands(tree: Tree, place: str) -> bool:
 
 def _swept(tree: Tree, keep: Collection[str], *, words: bool = False) -> dict[str, Item]:
     """Return ``tree`` without rubbish and words, except for paths in ``keep``."""
-    said = words_of(tree) if words else set()
+    late = words_of(tree) if words else set()
     files = [
         path
         for path, item in tree.items()
-        if path in keep or (item.data is not None and not is_temporary(path) and path not in said)
+        if path in keep or (item.data is not None and not is_temporary(path) and path not in late)
     ]
     held = {parent for path in files for parent in _parents(path)}
     return {path: tree[path] for path in [*files, *(held & tree.keys())]}
@@ -345,28 +345,28 @@ def _essence(path: str, data: bytes | None) -> bytes | None:
         return data
     names = sorted(marker.filenames)
     # Which ones a larger job names depends on the order in which its manifests were read.
-    told = names if len(names) < SAMPLE else len(names)
-    return repr((marker.job_id, marker.success, told)).encode()
+    named = names if len(names) < SAMPLE else len(names)
+    return repr((marker.job_id, marker.success, named)).encode()
 
 
-def _compare(wanted: Tree, found: Tree) -> list[str]:
-    problems = complete(found, wanted)
+def _compare(expected: Tree, found: Tree) -> list[str]:
+    problems = complete(found, expected)
     return problems + [
         f"{path}, a {_kind(found[path])}, exists but should not"
-        for path in sorted(found.keys() - wanted.keys())
+        for path in sorted(found.keys() - expected.keys())
     ]
 
 
-def _differs(path: str, wanted: Item, found: Item | None) -> str:
+def _differs(path: str, expected: Item, found: Item | None) -> str:
     """Describe how the item at ``path`` differs; ``""`` if it does not."""
     if found is None:
-        return f"{path}, a {_kind(wanted)}, is missing"
-    if _kind(found) != _kind(wanted):
-        return f"{path} is a {_kind(found)}, not a {_kind(wanted)}"
-    if found.data != wanted.data:
-        return f"{path} holds {_short(found.data)}, not {_short(wanted.data)}"
-    if wanted.etag is not None and found.etag != wanted.etag:
-        return f"{path} has the etag {found.etag}, not {wanted.etag}"
+        return f"{path}, a {_kind(expected)}, is missing"
+    if _kind(found) != _kind(expected):
+        return f"{path} is a {_kind(found)}, not a {_kind(expected)}"
+    if found.data != expected.data:
+        return f"{path} holds {_short(found.data)}, not {_short(expected.data)}"
+    if expected.etag is not None and found.etag != expected.etag:
+        return f"{path} has the etag {found.etag}, not {expected.etag}"
     return ""
 
 

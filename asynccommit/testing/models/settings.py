@@ -30,8 +30,8 @@ class SettingsFields:
     def done(self) -> None:
         """Reject unread fields."""
         for key in self._left:
-            known = ", ".join(sorted(self._known))
-            raise OptionError(f"{self.name}.{key} is not a field; there are {known}")
+            expected = ", ".join(sorted(self._known))
+            raise OptionError(f"{self.name}.{key} is not a field; there are {expected}")
 
     def any(self, key: str, default: object = _MISSING) -> Any:
         """Return a field unchecked."""

@@ -14,7 +14,7 @@ from asynccommit.errors import DeniedError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
-from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
+from asynccommit.formats.upload_record import IntendedUpload, UploadIntent, encode_upload_intent
 from asynccommit.stores.policies.funnel import Call, Op
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
@@ -40,7 +40,7 @@ def aborted() -> World:
     return world
 
 
-def intend(world: World, job_id: str, *uploads: Intended) -> None:
+def intend(world: World, job_id: str, *uploads: IntendedUpload) -> None:
     """Write an intent of a task attempt."""
     intent = UploadIntent(job_id, ATTEMPT, uploads, 1)
     world.bucket.put(LAYOUT.intent(ATTEMPT, 0)[1:], encode_upload_intent(intent))
@@ -51,7 +51,7 @@ async def test_an_intent_that_names_others_uploads(path: str) -> None:
     """An upload that goes elsewhere, or to the committers' places, is left alone and said."""
     world = aborted()
     upload_id, _ = world.upload(path, "of another")
-    intend(world, JOB, Intended(path[1:], upload_id))
+    intend(world, JOB, IntendedUpload(path[1:], upload_id))
     run = committer(world, PLAIN)._run()
     swept = await sweep(run, among_open=False)
 
@@ -63,7 +63,7 @@ async def test_files_of_another_job() -> None:
     """Files that say they are of another job are not acted upon, wherever they lie."""
     world = aborted()
     other = replace(pending_of(world, LAYOUT, "x", "x", ATTEMPT), job_id=OTHER)
-    intend(world, OTHER, Intended(other.key, other.upload_id))
+    intend(world, OTHER, IntendedUpload(other.key, other.upload_id))
     pending = f"{LAYOUT.task_base(ATTEMPT)}/x.pending"
     world.bucket.put(pending[1:], encode_pending(other))
     late = encode_pending_set(PendingSet(JOB, (other,)))

@@ -27,7 +27,7 @@ from asynccommit.stores.base import Info, Kind, Multipart, Traits
 from asynccommit.stores.multipart import PartPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.policies.funnel import Op, Wrapped
-from asynccommit.stores.policies.lost_completions import Ending, judge_ending
+from asynccommit.stores.policies.lost_completions import CompletionFacts, judge_ending
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.verdicts import ReplyVerdict
@@ -95,13 +95,15 @@ def test_the_table_of_cases(
     lost: bool, there: bool, barred: bool, made: bool | None, verdict: ReplyVerdict
 ) -> None:
     """Every case has its verdict."""
-    assert judge_ending(Ending(lost, there, barred, made)) is verdict
+    assert judge_ending(CompletionFacts(lost, there, barred, made)) is verdict
 
 
 @given(
-    st.builds(Ending, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([True, False]))
+    st.builds(
+        CompletionFacts, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([True, False])
+    )
 )
-def test_what_no_case_may_break(ending: Ending) -> None:
+def test_what_no_case_may_break(ending: CompletionFacts) -> None:
     """Done needs an upload that is gone; again needs one that is there; silence is never a no."""
     verdict = judge_ending(ending)
     assert (verdict is ReplyVerdict.DONE) == (ending.made is True and not ending.there)

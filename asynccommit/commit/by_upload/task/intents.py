@@ -13,7 +13,7 @@ from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.errors import ExistsError, ManifestError, NotFoundError, StoreError
 from asynccommit.formats.upload_record import (
     MAX_INTENT_BYTES,
-    Intended,
+    IntendedUpload,
     UploadIntent,
     decode_upload_intent,
     encode_upload_intent,
@@ -29,7 +29,7 @@ _MOST = 100_000
 
 @dataclass(slots=True)
 class _Batch:
-    uploads: list[Intended] = field(default_factory=list)
+    uploads: list[IntendedUpload] = field(default_factory=list)
     written: bool = False
     error: Exception | None = None
 
@@ -57,7 +57,7 @@ class Intents:
         Raises ``StoreError``.
         """
         batch = self._next
-        batch.uploads += [Intended(path[1:], upload_id) for path, upload_id in uploads]
+        batch.uploads += [IntendedUpload(path[1:], upload_id) for path, upload_id in uploads]
         async with self._writing:
             if not batch.written:
                 await self._write(batch)

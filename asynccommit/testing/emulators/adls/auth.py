@@ -71,7 +71,7 @@ class DetailedRefusal(Refusal):
 
 
 @dataclass(slots=True)
-class Keyring:
+class AccountKeys:
     """The accepted credentials.
 
     Attributes:

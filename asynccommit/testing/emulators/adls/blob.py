@@ -14,7 +14,7 @@ from typing import Any
 
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.append_blob import AppendBlobs, check_new
-from asynccommit.testing.emulators.adls.auth import Keyring
+from asynccommit.testing.emulators.adls.auth import AccountKeys
 from asynccommit.testing.emulators.adls.batch import read_batch, write_batch
 from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
 from asynccommit.testing.emulators.adls.call import (
@@ -68,7 +68,7 @@ class Blob:
         wire: AdlsWire,
         new_id: Callable[[], str],
         check: Callable[[AdlsCall, str], None],
-        keyring: Keyring,
+        keyring: AccountKeys,
     ) -> None:
         self._check = check  # of credentials, for the parts of a batch
         self._accounts = accounts

@@ -133,8 +133,8 @@ class Dfs:
         """Replace the properties of a filesystem."""
         account = self._accounts[call.account]
         given = dict(sent.properties(call.headers) or {})
-        wanted = sent.conditions(call.headers)
-        found = account.set_filesystem_properties(call.filesystem, given, wanted)
+        conditions = sent.conditions(call.headers)
+        found = account.set_filesystem_properties(call.filesystem, given, conditions)
         return self._wire.answer(call, 200, _filesystem_lines(account, found))
 
     def head_account(self, call: AdlsCall) -> bytes:
@@ -204,8 +204,8 @@ class Dfs:
             source_conditions=sent.source_conditions(headers),
             token=sent.transaction_id(headers),
         )
-        told = identity(node) if "azsdk-cpp" in headers.get("user-agent", "") else ""
-        return self._wire.answer(call, 201, told)
+        lines = identity(node) if "azsdk-cpp" in headers.get("user-agent", "") else ""
+        return self._wire.answer(call, 201, lines)
 
     def append(self, call: AdlsCall) -> bytes:
         """Append uncommitted data; with ``flush=true`` commit it as well."""
@@ -238,8 +238,8 @@ class Dfs:
             retain=flag(call.query, "retainuncommitteddata"),
             headers=sent.content_headers(call.headers),
         )
-        told = "true" if "x-ms-encryption-key" in call.headers else "false"
-        own = f"{identity(node)}x-ms-request-server-encrypted: {told}\r\n"
+        encrypted = "true" if "x-ms-encryption-key" in call.headers else "false"
+        own = f"{identity(node)}x-ms-request-server-encrypted: {encrypted}\r\n"
         return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
 
     def head(self, call: AdlsCall) -> bytes:
@@ -257,8 +257,8 @@ class Dfs:
     def access(self, call: AdlsCall) -> bytes:
         """Return the access control list; rejected by a flat account."""
         account = self._accounts[call.account]
-        wanted = sent.conditions(call.headers)
-        node = account.access_control(call.filesystem, call.path, wanted)
+        conditions = sent.conditions(call.headers)
+        node = account.access_control(call.filesystem, call.path, conditions)
         lines = identity(node) + access_lines(account, node) + acl_line(account, node)
         return self._wire.answer(call, 200, lines)
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 from asynccommit.testing.emulators.adls import headers as sent
-from asynccommit.testing.emulators.adls.auth import Keyring, delegation_key
+from asynccommit.testing.emulators.adls.auth import AccountKeys, delegation_key
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.adls.list import tags_xml
 from asynccommit.testing.emulators.adls.wire import (
@@ -36,7 +36,7 @@ class Documents:
     """The operations on tags, policies and keys; each method is one."""
 
     def __init__(
-        self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, keyring: Keyring
+        self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, keyring: AccountKeys
     ) -> None:
         self._keyring = keyring
         self._accounts = accounts

@@ -21,7 +21,7 @@ from asynccommit.testing.emulators.adls import onelake as onelakes
 from asynccommit.testing.emulators.adls.auth import (
     DEVELOPMENT_ACCOUNT,
     DEVELOPMENT_KEY,
-    Keyring,
+    AccountKeys,
     connection_string,
 )
 from asynccommit.testing.emulators.adls.blob import Blob
@@ -32,7 +32,7 @@ from asynccommit.testing.emulators.adls.permissions import check_permissions
 from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
-from asynccommit.testing.emulators.emulator import Emulator, Running, Storm, on_thread
+from asynccommit.testing.emulators.emulator import Emulator, FaultyRequest, Running, on_thread
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.tls import Tls
 from asynccommit.testing.models.adls import account as store
@@ -122,7 +122,7 @@ class AdlsEmulator(Emulator):
         self._pages = pages or store.AdlsLimits()
         self._onelake = None if onelake is None else {name: [*onelake[name]] for name in onelake}
         self.ignored: Collection[str] = () if onelake is None else onelakes.IGNORED
-        self.keyring = Keyring(keys) if onelake is None else onelakes.TokensOnly(keys)
+        self.keyring = AccountKeys(keys) if onelake is None else onelakes.TokensOnly(keys)
         self.accounts: dict[str, store.AdlsAccount] = {}
         self.wire = AdlsWire(self.host.now, self.host.new_id()[:24], "https" if tls else "http")
         self._dfs = Dfs(self.accounts, self.wire)
@@ -185,7 +185,7 @@ class AdlsEmulator(Emulator):
         self._blob.restore(state["blobs"])
 
     @property
-    def keys(self) -> Keyring:
+    def keys(self) -> AccountKeys:
         """The accepted credentials."""
         return self.keyring
 
@@ -238,7 +238,7 @@ class AdlsEmulator(Emulator):
         if decision is CLEAR:
             self.send(connection, self.perform(call, route))
         else:
-            storm = Storm(decision, partial(self.perform, call, route))
+            storm = FaultyRequest(decision, partial(self.perform, call, route))
             storm.meet(partial(self._end, call, connection, decision))
 
     def read(self, request: ServerRequest) -> tuple[AdlsCall, AdlsRoute]:

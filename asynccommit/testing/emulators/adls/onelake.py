@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from asynccommit.testing.emulators.adls.auth import Keyring
+from asynccommit.testing.emulators.adls.auth import AccountKeys
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.models.adls.refusals import refusal
 
@@ -38,7 +38,7 @@ def check_level(call: AdlsCall) -> None:
     raise refusal("UnsupportedHttpVerb")
 
 
-class TokensOnly(Keyring):
+class TokensOnly(AccountKeys):
     """Credentials of OneLake: tokens of Entra ID, no keys.
 
     A SAS with a user's delegation key is documented, and not served here.

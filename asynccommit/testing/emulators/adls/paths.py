@@ -122,16 +122,16 @@ def blob_lines(node: Node) -> str:
 
 def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
     """Return a file's bytes, or the requested range."""
-    wanted = sent.conditions(call.headers)
+    conditions = sent.conditions(call.headers)
     span = sent.byte_range(call.headers)
     if span is None:
-        node, data = account.read(call.filesystem, call.path, conditions=wanted)
+        node, data = account.read(call.filesystem, call.path, conditions=conditions)
         return wire.answer(call, 200, status_lines(account, node, call.headers), data)
-    node = account.head(call.filesystem, call.path, wanted)
+    node = account.head(call.filesystem, call.path, conditions)
     start, end = span
     if not node.is_dir and start >= node.size:
         raise refusal("InvalidRange", headers={"Content-Range": f"bytes */{node.size}"})
-    node, data = account.read(call.filesystem, call.path, start, end, conditions=wanted)
+    node, data = account.read(call.filesystem, call.path, start, end, conditions=conditions)
     lines = f"Content-Range: bytes {start}-{start + len(data) - 1}/{node.size}\r\n"
     if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
         digest = hashlib.md5(data, usedforsecurity=False).digest()
@@ -153,7 +153,9 @@ def answer_lease(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
     return wire.answer(call, _STATUS[action], lines)
 
 
-def _lease(account: AdlsAccount, call: AdlsCall, action: str, wanted: Conditions) -> LeaseAnswer:
+def _lease(
+    account: AdlsAccount, call: AdlsCall, action: str, conditions: Conditions
+) -> LeaseAnswer:
     get = call.headers.get
     return account.lease(
         call.filesystem,
@@ -163,7 +165,7 @@ def _lease(account: AdlsAccount, call: AdlsCall, action: str, wanted: Conditions
         proposed=get("x-ms-proposed-lease-id") or None,
         duration=_duration(call),
         period=_whole(get("x-ms-lease-break-period", "")),
-        conditions=wanted,
+        conditions=conditions,
     )
 
 
@@ -200,12 +202,12 @@ def lease_before(account: AdlsAccount, call: AdlsCall) -> Conditions:
 
     Returns the conditions that remain to be checked.
     """
-    wanted = sent.conditions(call.headers)
+    conditions = sent.conditions(call.headers)
     action = call.headers.get("x-ms-lease-action", "").lower()
     if action not in ("acquire", "acquire-release"):
-        return wanted
-    held = _lease(account, call, "acquire", wanted._replace(lease=None))
-    return wanted._replace(lease=held.id)
+        return conditions
+    held = _lease(account, call, "acquire", conditions._replace(lease=None))
+    return conditions._replace(lease=held.id)
 
 
 def lease_after(account: AdlsAccount, call: AdlsCall, lease: str | None) -> str:

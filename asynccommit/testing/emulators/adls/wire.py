@@ -176,7 +176,7 @@ def _path_json(name: str, node: Node) -> Mapping[str, str]:
         "permissions": node.permissions,
     }
     cipher = cipher_of(node)
-    told = {
+    encryption = {
         "EncryptionScope": cipher.scope,
         "EncryptionContext": cipher.context,
         "CustomerProvidedKeySha256": cipher.key,
@@ -184,7 +184,7 @@ def _path_json(name: str, node: Node) -> Mapping[str, str]:
     if node.extra is not None and node.extra.expires is not None:
         ticks = int(node.extra.expires * 10_000_000)
         entry["expiryTime"] = str(_FILETIME_OF_EPOCH + ticks)
-    entry |= {name: value for name, value in told.items() if value is not None}
+    entry |= {name: value for name, value in encryption.items() if value is not None}
     return {**entry, "isDirectory": "true"} if node.is_dir else entry
 
 

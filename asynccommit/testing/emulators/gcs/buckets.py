@@ -79,11 +79,11 @@ class BucketRoutes:
 
     def lock_retention(self, call: GcsCall) -> GcsResponse:
         """Lock the retention policy of a bucket for ever."""
-        wanted = call.conditions()
-        if wanted.metageneration_match is None:
+        conditions = call.conditions()
+        if conditions.metageneration_match is None:
             name = "ifMetagenerationMatch"
             raise refuse("required", f"Required parameter: {name}", location=name)
-        return self._shown(call, self._service.lock_retention(call.bucket, wanted))
+        return self._shown(call, self._service.lock_retention(call.bucket, conditions))
 
     def delete(self, call: GcsCall) -> GcsResponse:
         """Delete an empty bucket."""

@@ -34,12 +34,12 @@ def verbs_of(service: Callable[[], GcsService]) -> dict[tuple[str, str], Verb]:
     def set_buckets(given: Any) -> Any:
         if not isinstance(given, dict):
             raise ValueError("an object of names and options is needed")
-        known = _all(service())
-        wanted = {
-            name: read_bucket(name, value, known[name].options if name in known else None)
+        existing = _all(service())
+        changed = {
+            name: read_bucket(name, value, existing[name].options if name in existing else None)
             for name, value in given.items()
         }
-        for name, options in wanted.items():
+        for name, options in changed.items():
             put_bucket(service(), name, options)
         return buckets(None)
 
@@ -64,10 +64,10 @@ def put_bucket(service: GcsService, name: str, options: BucketOptions) -> None:
     """Create or change a bucket. Raises ``OptionError`` if invalid."""
     with _as_owner(service):
         try:
-            known = _all(service).get(name)
-            if known is None:
+            existing = _all(service).get(name)
+            if existing is None:
                 service.create_bucket(name, options)
-            elif changes := _changes(known.options, options):
+            elif changes := _changes(existing.options, options):
                 service.patch_bucket(name, changes)
         except GcsRefusal as refusal:
             raise OptionError(f"bucket {name!r}: {refusal.message}") from None

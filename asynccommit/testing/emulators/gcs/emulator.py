@@ -18,14 +18,20 @@ from typing import Any
 
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
-from asynccommit.testing.emulators.emulator import Emulator, Running, Storm, later, on_thread
+from asynccommit.testing.emulators.emulator import (
+    Emulator,
+    FaultyRequest,
+    Running,
+    later,
+    on_thread,
+)
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.batch import decide, refused
 from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.config import read_pages
 from asynccommit.testing.emulators.gcs.control import put_bucket, verbs_of
 from asynccommit.testing.emulators.gcs.retry_test import RetryTests
-from asynccommit.testing.emulators.gcs.scripted import Scripted, is_scripted
+from asynccommit.testing.emulators.gcs.scripted import ScriptedRequest, is_scripted
 from asynccommit.testing.emulators.gcs.wire import GcsResponse, GcsWire, error_answer
 from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.tls import Tls
@@ -172,7 +178,7 @@ class GcsEmulator(Emulator):
     def _follow(self, call: GcsCall, request: ServerRequest, connection: Connection) -> bool:
         """Apply the scripted fault that a request asks for, if any is left."""
         write, send = partial(self._bytes, request), partial(self.send, connection)
-        scripted = Scripted(self.app, call, connection, write, send)
+        scripted = ScriptedRequest(self.app, call, connection, write, send)
         return scripted.follow(self.retry_tests, partial(self._meet, call, request, connection))
 
     def _meet(self, call: GcsCall, request: ServerRequest, connection: Connection) -> None:
@@ -180,7 +186,7 @@ class GcsEmulator(Emulator):
         if decision is CLEAR:
             self.send(connection, self._bytes(request, self.app.perform(call)))
         else:
-            storm = Storm(decision, partial(self.app.perform, call))
+            storm = FaultyRequest(decision, partial(self.app.perform, call))
             storm.meet(partial(self._end, request, connection, decision))
 
     def _end(
@@ -264,8 +270,8 @@ class AcceptedTokens:
         if self.tokens is None and not self.expired:
             return
         scheme, _, token = header.partition(" ")
-        known = self.tokens is None or token in self.tokens
-        if scheme.lower() != "bearer" or not known or token in self.expired:
+        accepted = self.tokens is None or token in self.tokens
+        if scheme.lower() != "bearer" or not accepted or token in self.expired:
             raise refuse(
                 "authError",
                 "Invalid Credentials",

@@ -59,8 +59,8 @@ class FolderRoutes:
     def rename(self, call: GcsCall) -> GcsResponse:
         """Start to rename a folder; the response names the operation."""
         bucket, source, dest = call.names
-        wanted = self._rename_conditions(call)
-        operation = self._service.rename_folder(bucket, source, dest, wanted)
+        conditions = self._rename_conditions(call)
+        operation = self._service.rename_folder(bucket, source, dest, conditions)
         return chosen(call, show_operation(operation, call.origin(self._scheme)))
 
     def _rename_conditions(self, call: GcsCall) -> Preconditions:

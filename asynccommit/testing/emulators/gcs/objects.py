@@ -222,8 +222,8 @@ class Objects:
         sources = given.get("sourceObjects")
         if not isinstance(sources, list) or not sources:
             raise refuse("required", "You must provide at least one source component.")
-        said = given.get("destination")
-        details = read_details(said) if isinstance(said, dict) else {}
+        destination = given.get("destination")
+        details = read_details(destination) if isinstance(destination, dict) else {}
         if "kmsKeyName" in call.query:
             details["kms_key_name"] = call.query["kmsKeyName"]
         found = self._service.compose(
@@ -239,10 +239,10 @@ class Objects:
 
 def _deletes_sources(given: Json) -> bool:
     """Return whether a compose deletes its sources."""
-    said = given.get("deleteSourceObjects")
-    if said is not None and not isinstance(said, bool):
-        raise wrong("deleteSourceObjects", said)
-    return said is True
+    deletes = given.get("deleteSourceObjects")
+    if deletes is not None and not isinstance(deletes, bool):
+        raise wrong("deleteSourceObjects", deletes)
+    return deletes is True
 
 
 def _query_of(call: GcsCall) -> ListQuery:
@@ -279,8 +279,8 @@ def _progress(done: Rewrite, origin: str) -> Json:
 def _source(given: Any) -> ComposeSource:
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise wrong("sourceObjects", given)
-    wanted = given.get("objectPreconditions")
-    match = wanted.get("ifGenerationMatch") if isinstance(wanted, dict) else None
+    conditions = given.get("objectPreconditions")
+    match = conditions.get("ifGenerationMatch") if isinstance(conditions, dict) else None
     return ComposeSource(
         given["name"],
         _integer("sourceObjects.generation", given.get("generation")),

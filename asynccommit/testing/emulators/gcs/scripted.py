@@ -35,7 +35,7 @@ def is_scripted(headers: Mapping[str, str]) -> bool:
     return ID in headers or INSTRUCTIONS[0] in headers or INSTRUCTIONS[1] in headers
 
 
-class Scripted:
+class ScriptedRequest:
     """A request that asks for a fault.
 
     Args:

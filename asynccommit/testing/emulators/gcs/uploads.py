@@ -180,13 +180,13 @@ class UploadRoutes:
         """Reject at the start an upload that would be rejected at its end."""
         if self._service.get_bucket(call.bucket).options.zonal:  # as its users report
             raise refuse("invalid", "Zonal buckets do not support resumable upload.")
-        wanted = call.conditions()
-        if wanted == Preconditions():
+        conditions = call.conditions()
+        if conditions == Preconditions():
             return
         try:
-            self._service.get(call.bucket, call.name, preconditions=wanted)
+            self._service.get(call.bucket, call.name, preconditions=conditions)
         except GcsRefusal as refusal:
-            absent = refusal.status == 404 and wanted.generation_match in (None, 0)
+            absent = refusal.status == 404 and conditions.generation_match in (None, 0)
             if refusal.status == 403 or absent:
                 return
             raise refuse("conditionNotMet") from None

@@ -66,8 +66,8 @@ class XmlApi:
         """
         bucket, _, name = path[1:].partition("/")
         if not name:
-            known = method == "GET" and query.get("list-type") == "2" and query.keys() <= _LISTING
-            return self._routes["list"] if known else self._unknown(bucket), (bucket,)
+            listing = method == "GET" and query.get("list-type") == "2" and query.keys() <= _LISTING
+            return self._routes["list"] if listing else self._unknown(bucket), (bucket,)
         route = self._of_object(method, query.keys(), headers)
         return route or self._unknown(bucket), (bucket, name)
 

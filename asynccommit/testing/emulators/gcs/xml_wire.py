@@ -87,10 +87,10 @@ def check_body(call: GcsCall) -> dict[str, str]:
         given["md5Hash"] = named
     crc, md5 = crc32c(call.body), hashlib.md5(call.body, usedforsecurity=False).digest()
     try:
-        wanted = read_checksums(given)
+        checksums = read_checksums(given)
     except GcsRefusal:
         raise GcsRefusal(400, "InvalidDigest", "A checksum of the request is invalid.") from None
-    if wanted[0] not in (None, crc) or wanted[1] not in (None, md5):
+    if checksums[0] not in (None, crc) or checksums[1] not in (None, md5):
         raise GcsRefusal(400, "BadDigest", "The body has another checksum than the request names.")
     return {"X-Goog-Hash": shown_hashes(crc, md5)}
 

@@ -16,7 +16,7 @@ from typing import Any
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control
-from asynccommit.testing.emulators.emulator import Running, Serving, Storm, on_thread
+from asynccommit.testing.emulators.emulator import FaultyRequest, Running, Serving, on_thread
 from asynccommit.testing.emulators.s3_express.app import KEYS, ExpressApp
 from asynccommit.testing.emulators.s3_express.call import ExpressCall
 from asynccommit.testing.emulators.s3_express.wire import ExpressResponse, refused, written
@@ -129,7 +129,7 @@ class ExpressEmulator(Serving):
         request: ServerRequest,
         connection: Connection,
     ) -> None:
-        storm = Storm(decision, partial(self.app.perform, call))
+        storm = FaultyRequest(decision, partial(self.app.perform, call))
         storm.meet(partial(self._end, request, connection, decision))
 
     def _end(

@@ -12,7 +12,7 @@ from asynccommit.testing.models.adls.refusals import refusal
 _ALL = "rwx"
 
 
-def allows(node: Node, user: str, wanted: str) -> bool:
+def allows(node: Node, user: str, permissions: str) -> bool:
     """Return whether ``user`` has each of the permissions on ``node``.
 
     ``wanted`` are letters of ``rwx``. The owner has the first entry, which no mask limits. As
@@ -24,7 +24,7 @@ def allows(node: Node, user: str, wanted: str) -> bool:
         granted, mask = modes["user:"], _ALL
     else:
         granted = modes.get(f"user:{user}", modes["other:"])
-    return all(letter in granted and letter in mask for letter in wanted)
+    return all(letter in granted and letter in mask for letter in permissions)
 
 
 def _modes(acl: str) -> dict[str, str]:
@@ -36,9 +36,9 @@ def _modes(acl: str) -> dict[str, str]:
     }
 
 
-def need(node: Node, user: str, wanted: str) -> None:
+def need(node: Node, user: str, permissions: str) -> None:
     """Raise ``Refusal`` unless ``user`` has the permissions on ``node``."""
-    if not allows(node, user, wanted):
+    if not allows(node, user, permissions):
         raise refusal("AuthorizationPermissionMismatch")
 
 
@@ -58,7 +58,7 @@ def walk(root: Node, path: str, user: str) -> Node:
     return node
 
 
-def need_path(root: Node, path: str, user: str, wanted: str) -> None:
+def need_path(root: Node, path: str, user: str, permissions: str) -> None:
     """Raise ``Refusal`` unless ``user`` has the permissions on a path.
 
     A path that does not exist passes.
@@ -66,7 +66,7 @@ def need_path(root: Node, path: str, user: str, wanted: str) -> None:
     walk(root, path, user)
     node = find(root, path)
     if node is not None:
-        need(node, user, wanted)
+        need(node, user, permissions)
 
 
 def need_new(root: Node, path: str, user: str) -> None:
@@ -99,12 +99,12 @@ def need_removal(root: Node, path: str, user: str, *, recursive: bool = False) -
         need_all(node, user, _ALL)
 
 
-def need_all(node: Node, user: str, wanted: str) -> None:
+def need_all(node: Node, user: str, permissions: str) -> None:
     """Raise ``Refusal`` unless ``user`` has the permissions on each directory."""
     if node.children is not None:
-        need(node, user, wanted)
+        need(node, user, permissions)
         for child in node.children.values():
-            need_all(child, user, wanted)
+            need_all(child, user, permissions)
 
 
 def need_ownership(root: Node, path: str, user: str) -> None:

@@ -36,7 +36,7 @@ from asynccommit.testing.models.adls.account import (
 )
 from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.adls.renames import LEGACY
-from asynccommit.testing.models.in_process import Asked, Sender
+from asynccommit.testing.models.in_process import Sender, SimRequest
 
 _KINDS: dict[str, type[StoreError]] = {
     "DestinationPathIsBeingDeleted": UnavailableError,
@@ -60,7 +60,7 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 _GONE_ASIDE = frozenset({"SourcePathNotFound", "SourceConditionNotMet"})
 
 
-def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
+def kind_of(asked: SimRequest, answer: Refusal) -> type[StoreError]:
     """Return the store error that a refusal means."""
     kind = _KINDS.get(answer.code) or _BY_STATUS.get(answer.status, RejectedError)
     if asked.method == "mkdir" and kind is ExistsError:
@@ -131,7 +131,7 @@ class SimStore(Sender):
         def answer() -> Info:
             return _info(path, self._account.head(self._fs, path[1:]))
 
-        return await self._ask(Asked("head", path), "head", path, answer)
+        return await self._ask(SimRequest("head", path), "head", path, answer)
 
     async def list(self, path: str, token: str | None = None) -> Page:
         """See ``Store.list``."""
@@ -147,7 +147,7 @@ class SimStore(Sender):
             ]
             return Page(tuple(shown), more)
 
-        return await self._ask(Asked("list", path), "list", path, answer)
+        return await self._ask(SimRequest("list", path), "list", path, answer)
 
     async def get(self, path: str, limit: int) -> bytes:
         """See ``Store.get``."""
@@ -155,7 +155,7 @@ class SimStore(Sender):
 
     async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
         """See ``TaggedStore.get_tagged``."""
-        node, data = await self._read(Asked("get", path), limit)
+        node, data = await self._read(SimRequest("get", path), limit)
         return data, node.etag
 
     async def put(
@@ -166,7 +166,7 @@ class SimStore(Sender):
 
     async def draft(self, folder: str, data: bytes) -> Info:
         """See ``DraftingStore.draft``."""
-        aside = Asked("draft", folder, aside=True)
+        aside = SimRequest("draft", folder, aside=True)
         self._serial += 1
         temp = self._temporary(folder)
         try:
@@ -179,7 +179,7 @@ class SimStore(Sender):
         """See ``DraftingStore.reserve``."""
         self._serial += 1
         temp = self._temporary(folder)
-        asked = Asked("reserve", folder, aside=True)
+        asked = SimRequest("reserve", folder, aside=True)
         await self._ask(asked, "create", temp, partial(self._create, temp))
         return temp
 
@@ -187,18 +187,18 @@ class SimStore(Sender):
         """See ``DraftingStore.fill``."""
         if not data:
             return await self.head(path)
-        asked = Asked("fill", path, writes=True)
+        asked = SimRequest("fill", path, writes=True)
         append = partial(self._append, path, data)
         return _info(path, await self._ask(asked, "append", path, append))
 
     async def delete(self, path: str) -> None:
         """See ``Store.delete``."""
         ask = partial(self._account.delete, self._fs, path[1:])
-        await self._ask(Asked("delete", path, writes=True), "delete", path, ask)
+        await self._ask(SimRequest("delete", path, writes=True), "delete", path, ask)
 
     async def delete_tree(self, path: str) -> None:
         """See ``Store.delete_tree``."""
-        asked = Asked("delete_tree", path, writes=True)
+        asked = SimRequest("delete_tree", path, writes=True)
         token: str | None = None
         while True:
             ask = partial(self._account.delete, self._fs, path[1:], recursive=True, token=token)
@@ -213,7 +213,7 @@ class SimStore(Sender):
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """See ``Store.copy``."""
-        _, data = await self._read(Asked("copy", source), None)
+        _, data = await self._read(SimRequest("copy", source), None)
         await self._write("copy", dest, data, overwrite, None)
 
     async def rename(
@@ -226,7 +226,7 @@ class SimStore(Sender):
         token: str | None = None,
     ) -> None:
         """See ``Store.rename``."""
-        asked = Asked("rename", source, writes=True, new=not replace)
+        asked = SimRequest("rename", source, writes=True, new=not replace)
         await self._ask(asked, "rename", dest, self._move(asked, source, dest, etag, token))
 
     async def mkdir(self, path: str) -> None:
@@ -234,11 +234,11 @@ class SimStore(Sender):
         if path == "/":
             return
         ask = partial(self._account.create, self._fs, path[1:], directory=True)
-        await self._ask(Asked("mkdir", path, writes=True), "mkdir", path, ask)
+        await self._ask(SimRequest("mkdir", path, writes=True), "mkdir", path, ask)
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         """See ``DirectoryStore.mkdir_new``."""
-        asked = Asked("mkdir_new", path, writes=True, new=True)
+        asked = SimRequest("mkdir_new", path, writes=True, new=True)
         make = partial(self._account.create, self._fs, path[1:], directory=True)
         ask = partial(make, conditions=IF_ABSENT, token=token)
         await self._ask(asked, "mkdir", path, ask)
@@ -251,7 +251,7 @@ class SimStore(Sender):
     def _temporary(self, folder: str) -> str:
         return f"{folder}/{temporary_name(f'{self._account.new_id()}-{self._serial}')}"
 
-    async def _read(self, asked: Asked, limit: int | None) -> tuple[Node, bytes]:
+    async def _read(self, asked: SimRequest, limit: int | None) -> tuple[Node, bytes]:
         ask = partial(self._account.read, self._fs, asked.path[1:])
         node, data = await self._ask(asked, "read", asked.path, ask)
         if limit is not None and node.size > limit:
@@ -264,15 +264,15 @@ class SimStore(Sender):
     ) -> Info:
         """Write to a temporary file and rename it: no partial file is visible."""
         directory = path.rpartition("/")[0]
-        look = Asked(method, path)
+        look = SimRequest(method, path)
         await self._ask(look, "head", directory or "/", lambda: self._need_directory(directory))
         self._serial += 1
         # As the real store does: a file that must be new must not recreate its directory.
         above = directory.rpartition("/")[0]
         place = directory if overwrite or not above else above
         temp = self._temporary(place)
-        aside = Asked(method, path, aside=True)
-        asked = Asked(method, path, writes=True, new=not overwrite)
+        aside = SimRequest(method, path, aside=True)
+        asked = SimRequest(method, path, writes=True, new=not overwrite)
         try:
             node = await self._fill(aside, temp, data)
             info = _info(path, node)._replace(token=token)
@@ -285,18 +285,18 @@ class SimStore(Sender):
             raise
         return info
 
-    async def _discard(self, aside: Asked, path: str) -> None:
+    async def _discard(self, aside: SimRequest, path: str) -> None:
         with suppress(StoreError):
             await self._ask(aside, "delete", path, partial(self._remove, path))
 
-    async def _fill(self, aside: Asked, temp: str, data: bytes) -> Node:
+    async def _fill(self, aside: SimRequest, temp: str, data: bytes) -> Node:
         """Create and write a temporary file."""
         node = await self._ask(aside, "create", temp, partial(self._create, temp))
         if data:
             node = await self._ask(aside, "append", temp, partial(self._append, temp, data))
         return node
 
-    async def _is_moved(self, look: Asked, temp: str, info: Info) -> bool:
+    async def _is_moved(self, look: SimRequest, temp: str, info: Info) -> bool:
         """Return whether an unanswered move has happened; if not, it never will.
 
         The temporary file is deleted, so that the move cannot take effect late.
@@ -310,7 +310,7 @@ class SimStore(Sender):
                 return False
         raise OutcomeUnknownError(look.method, look.path, "no response, nor to any later request")
 
-    async def _has_etag(self, look: Asked, info: Info) -> bool:
+    async def _has_etag(self, look: SimRequest, info: Info) -> bool:
         ask = partial(self._account.head, self._fs, info.path[1:])
         for _ in range(_FENCES):
             with suppress(UnavailableError, ThrottledError):
@@ -334,7 +334,7 @@ class SimStore(Sender):
         return self._account.append(self._fs, path[1:], 0, data, flush=True)
 
     def _move(
-        self, asked: Asked, source: str, dest: str, etag: str | None, token: str | None
+        self, asked: SimRequest, source: str, dest: str, etag: str | None, token: str | None
     ) -> Callable[[], Node]:
         return partial(
             self._account.rename,

@@ -163,9 +163,9 @@ class GcsFolders(GcsBuckets):
         self._permit("storage.bucketOperations.list", bucket, "bucket")
         most = check_most(page_size, self.limits.page)
         skipped = decode_token(page_token)[2] if page_token else 0
-        known = list(self._bucket(bucket).operations.values())[skipped:]
-        token = encode_token(("", 0, skipped + most)) if known[most:] else ""
-        return known[:most], token
+        operations = list(self._bucket(bucket).operations.values())[skipped:]
+        token = encode_token(("", 0, skipped + most)) if operations[most:] else ""
+        return operations[:most], token
 
     def cancel_operation(self, bucket: str, id: str) -> None:
         """Cancel a rename unless it has taken effect."""

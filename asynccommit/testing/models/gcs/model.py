@@ -324,8 +324,8 @@ def _patched(
 
 
 def _mismatch(kind: str, given: bytes, own: bytes) -> GcsRefusal:
-    said, computed = (base64.b64encode(value).decode() for value in (given, own))
+    detail, computed = (base64.b64encode(value).decode() for value in (given, own))
     return refuse(
         "invalid",
-        f'Provided {kind} "{said}" doesn\'t match calculated {kind} "{computed}".',
+        f'Provided {kind} "{detail}" doesn\'t match calculated {kind} "{computed}".',
     )

@@ -21,8 +21,8 @@ class SortedNames:
 
     __slots__ = ("_fresh", "_gone", "_known", "_names")
 
-    def __init__(self, known: Mapping[str, object]) -> None:
-        self._known = known
+    def __init__(self, names: Mapping[str, object]) -> None:
+        self._known = names
         self._names: list[str] | None = None
         self._fresh: list[str] = []
         self._gone = 0
@@ -58,14 +58,14 @@ class SortedNames:
         """Return the keys that start with ``prefix``, in order."""
         names = self.in_order()
         end = bisect_left(names, behind(prefix)) if prefix else len(names)
-        known = self._known
-        return [name for name in names[bisect_left(names, prefix) : end] if name in known]
+        keys = self._known
+        return [name for name in names[bisect_left(names, prefix) : end] if name in keys]
 
     def any_below(self, prefix: str) -> bool:
         """Return whether a key starts with ``prefix`` and is longer."""
-        names, known = self.in_order(), self._known
+        names, keys = self.in_order(), self._known
         for name in names[bisect_left(names, prefix) : bisect_left(names, behind(prefix))]:
-            if name != prefix and name in known:
+            if name != prefix and name in keys:
                 return True
         return False
 

@@ -27,7 +27,7 @@ NO_PRECONDITIONS = Preconditions()
 IF_ABSENT = Preconditions(generation_match=0)
 
 
-class Versioned(Protocol):
+class HasMetageneration(Protocol):
     """A folder or bucket, which has a metageneration but no generation."""
 
     @property
@@ -51,7 +51,7 @@ def check_read(there: GcsObject, preconditions: Preconditions) -> None:
 
 
 def check_metageneration(
-    there: Versioned, preconditions: Preconditions, reading: bool = False
+    there: HasMetageneration, preconditions: Preconditions, reading: bool = False
 ) -> None:
     """Check a request about a folder or bucket, like the checks of objects."""
     match, not_match = preconditions[2:]

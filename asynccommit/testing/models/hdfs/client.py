@@ -17,7 +17,7 @@ from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.crashes import WRITES, MortalSender, Process
 from asynccommit.testing.models.fault_rules import Dialect
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsWriteOptions
-from asynccommit.testing.models.in_process import Asked, LostError, Sender
+from asynccommit.testing.models.in_process import LostError, Sender, SimRequest
 
 OPS = ("create", "mkdir", "rename", "delete", "head", "read", "list")
 """The names of operations in rules, besides ``*``."""
@@ -93,7 +93,7 @@ class SimHdfsClient(Sender):
         op = _CHANGES[request.op] if request.writes or aside else _READS.get(request.op, "head")
         if request.writes and request.op in _MOVES:
             op = "rename"
-        asked = Asked(request.op, request.path, request.writes, request.new, aside)
+        asked = SimRequest(request.op, request.path, request.writes, request.new, aside)
 
         def apply() -> tuple[T | None, Exception | None]:
             self._namenode.user = self._user
@@ -127,7 +127,7 @@ class SimHdfsClient(Sender):
         """See ``HdfsClient.close``."""
         writer.close()
 
-    def translated(self, asked: Asked, answer: Refusal | LostError) -> StoreError:
+    def translated(self, asked: SimRequest, answer: Refusal | LostError) -> StoreError:
         """Return the error for a response, such as a NameNode's exception."""
         if isinstance(answer, Refusal) and answer.code in CODES:
             request = HdfsRequest(asked.method, asked.path, asked.writes, asked.new)
@@ -162,6 +162,6 @@ def _renaming(source: str, dest: str) -> Callable[[HdfsNameNode], None]:
     return lambda namenode: namenode.rename(source, dest, False)
 
 
-def _rejected(_asked: Asked, _answer: Refusal) -> type[StoreError]:
+def _rejected(_asked: SimRequest, _answer: Refusal) -> type[StoreError]:
     """Return the error for a refusal that is no rule of the NameNode."""
     return RejectedError

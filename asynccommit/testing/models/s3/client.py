@@ -28,7 +28,7 @@ from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.abilities import PROBE, find_abilities, refuse_lacking
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.in_process import Asked, Sender
+from asynccommit.testing.models.in_process import Sender, SimRequest
 from asynccommit.testing.models.s3.listing import S3Page
 from asynccommit.testing.models.s3.model import (
     ABSENT,
@@ -37,7 +37,7 @@ from asynccommit.testing.models.s3.model import (
     S3Bucket,
     S3Object,
     S3Service,
-    Sent,
+    SentPart,
 )
 from asynccommit.testing.models.s3.objects import check_key, is_made_of
 from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
@@ -62,7 +62,7 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 }
 
 
-def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
+def kind_of(asked: SimRequest, answer: Refusal) -> type[StoreError]:
     """Return the store error that a refusal means."""
     if answer.status == 412 and asked.new:
         return ExistsError
@@ -143,7 +143,7 @@ class SimS3Store(Sender):
 
     async def head(self, path: str) -> Info:
         """See ``Store.head``."""
-        asked = Asked("head", path)
+        asked = SimRequest("head", path)
         if path != "/":
             found = await self._find(asked, path)
             if found is not None:
@@ -153,7 +153,7 @@ class SimS3Store(Sender):
 
     async def list(self, path: str, token: str | None = None) -> Page:
         """See ``Store.list``."""
-        asked, prefix = Asked("list", path), prefix_of(path)
+        asked, prefix = SimRequest("list", path), prefix_of(path)
         found = await self._list(asked, prefix, token, "/")
         entries = [entry_of(one, tree=False) for one in found.objects if one.key != prefix]
         entries += [directory_of(one) for one in found.prefixes]
@@ -166,13 +166,13 @@ class SimS3Store(Sender):
     async def list_tree(self, path: str, token: str | None = None) -> Page:
         """See ``BulkStore.list_tree``."""
         prefix = prefix_of(path)
-        found = await self._list(Asked("list_tree", path), prefix, token, "")
+        found = await self._list(SimRequest("list_tree", path), prefix, token, "")
         entries = [entry_of(one, tree=True) for one in found.objects if one.key != prefix]
         return Page(tuple(entries), found.token or None)
 
     async def get(self, path: str, limit: int) -> bytes:
         """See ``Store.get``."""
-        asked = Asked("get", path)
+        asked = SimRequest("get", path)
         found = await self._find(asked, path, "get") if path != "/" else None
         if found is None:
             raise await self._missing(asked, path)
@@ -184,7 +184,7 @@ class SimS3Store(Sender):
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
         """See ``Store.put``."""
-        asked = Asked("put", path, writes=True, new=not overwrite)
+        asked = SimRequest("put", path, writes=True, new=not overwrite)
         marks = {} if token is None else {TOKEN: token}
         condition = "" if overwrite else ABSENT
         act = partial(self.bucket.put, path[1:], data, metadata=marks, if_none_match=condition)
@@ -204,7 +204,7 @@ class SimS3Store(Sender):
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
         """See ``MultipartStore.put_marker``."""
-        asked = Asked("put_marker", path, writes=True)
+        asked = SimRequest("put_marker", path, writes=True)
         act = partial(self.bucket.put, path[1:], b"", metadata=metadata)
         return _shown(await self._ask(asked, "put", path, act))._replace(modified=0.0)
 
@@ -212,7 +212,7 @@ class SimS3Store(Sender):
         """See ``Store.delete``."""
         if path == "/":
             raise RejectedError("delete", path, "the root is not deleted")
-        look, key = Asked("delete", path), path[1:]
+        look, key = SimRequest("delete", path), path[1:]
         if await self._find(look, path) is None:
             found = await self._list(look, f"{key}/", None, "", most=2)
             if not found.objects:
@@ -220,7 +220,7 @@ class SimS3Store(Sender):
             key += "/"
             if [one.key for one in found.objects] != [key]:
                 raise ExistsError("delete", path, "the directory is not empty")
-        asked = Asked("delete", path, writes=True)
+        asked = SimRequest("delete", path, writes=True)
         await self._ask(asked, "delete", path, partial(self.bucket.delete, key))
 
     async def delete_tree(self, path: str) -> None:
@@ -232,34 +232,34 @@ class SimS3Store(Sender):
         if not entries:
             return []
         if not self._traits.conditional_delete and len(entries) == 1 and entries[0].is_dir:
-            await self._need_below(Asked("delete_many", entries[0].path), entries[0].path)
-        asked = [Asked("delete_many", info.path, writes=True) for info in entries]
+            await self._need_below(SimRequest("delete_many", entries[0].path), entries[0].path)
+        asked = [SimRequest("delete_many", info.path, writes=True) for info in entries]
         # A directory must exist to be deleted: a condition that any object fulfils checks that.
         keys = [(key_of(info), info.etag or (ANY if info.is_dir else "")) for info in entries]
         act = partial(self.bucket.delete_many, keys)
-        said = await self._ask(asked[0], "delete_many", entries[0].path, act)
-        pairs = zip(asked, said, strict=True)
+        refusals = await self._ask(asked[0], "delete_many", entries[0].path, act)
+        pairs = zip(asked, refusals, strict=True)
         errors = [no if no is None else self.translated(one, no) for one, no in pairs]
         return errors
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """See ``Store.copy``."""
-        asked = Asked("copy", source, writes=True, new=not overwrite)
+        asked = SimRequest("copy", source, writes=True, new=not overwrite)
         condition = "" if overwrite else ABSENT
         act = partial(self.bucket.copy_object, source[1:], dest[1:], if_none_match=condition)
         try:
             await self._ask(asked, "copy", dest, act)
         except NotFoundError:
-            raise await self._missing(Asked("copy", source), source) from None
+            raise await self._missing(SimRequest("copy", source), source) from None
 
     async def copy_if(
         self, source: str, dest: str, etag: str, *, replaces: str | None = None
     ) -> None:
         """See ``MultipartStore.copy_if``."""
-        asked = Asked("copy_if", source, writes=True)
+        asked = SimRequest("copy_if", source, writes=True)
         if replaces is not None and not self._matches:
-            await self._need_etag(Asked("copy_if", dest), replaces)
-        copy, look = self.bucket.copy_object, Asked("copy_if", source)
+            await self._need_etag(SimRequest("copy_if", dest), replaces)
+        copy, look = self.bucket.copy_object, SimRequest("copy_if", source)
         act = partial(copy, source[1:], dest[1:], source_if_match=etag, if_match=replaces or "")
         try:
             await self._ask(asked, "copy", dest, act)
@@ -284,9 +284,9 @@ class SimS3Store(Sender):
         """See ``Store.mkdir``."""
         if path == "/":
             return
-        if await self._find(Asked("mkdir", path), path) is not None:
+        if await self._find(SimRequest("mkdir", path), path) is not None:
             raise PreconditionError("mkdir", path, "a file is there")
-        asked = Asked("mkdir", path, writes=True)
+        asked = SimRequest("mkdir", path, writes=True)
         await self._ask(asked, "put", path, partial(self.bucket.put, f"{path[1:]}/", b""))
 
     async def sync(self, path: str) -> None:
@@ -296,7 +296,7 @@ class SimS3Store(Sender):
 
     async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
         """See ``MultipartStore.create_upload``."""
-        asked = Asked("create_upload", path, writes=True)
+        asked = SimRequest("create_upload", path, writes=True)
         marks = {} if token is None else {TOKEN: token}
         begin = self.bucket.create_upload
         act = partial(begin, path[1:], metadata=marks, algorithm=self._checksum)
@@ -304,7 +304,7 @@ class SimS3Store(Sender):
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
         """See ``MultipartStore.put_part``."""
-        asked, bucket = Asked("put_part", path, writes=True), self.bucket
+        asked, bucket = SimRequest("put_part", path, writes=True), self.bucket
         begun = bucket.is_open(path[1:], upload_id)
         args = path[1:], upload_id, number, data
         act = partial(bucket.upload_part, *args, begun=begun)
@@ -322,10 +322,10 @@ class SimS3Store(Sender):
     ) -> Info:
         """See ``MultipartStore.complete_upload``."""
         new = etag is None and not overwrite
-        asked = Asked("complete_upload", path, writes=True, new=new)
+        asked = SimRequest("complete_upload", path, writes=True, new=new)
         listed = [CompletedPart(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
         if etag is not None and not self._matches:
-            await self._need_etag(Asked("complete_upload", path), etag)
+            await self._need_etag(SimRequest("complete_upload", path), etag)
         conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
         act = partial(self.bucket.complete, path[1:], upload_id, listed, **conditions)
         made = await self._ask(asked, "complete_upload", path, act)
@@ -335,7 +335,7 @@ class SimS3Store(Sender):
         self, path: str, parts: Sequence[Part], token: str | None = None
     ) -> Info | None:
         """See ``MultipartStore.completed``."""
-        found = await self._find(Asked("completed", path), path)
+        found = await self._find(SimRequest("completed", path), path)
         if found is None:
             return None
         if token is not None:
@@ -348,19 +348,19 @@ class SimS3Store(Sender):
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""
-        if not self._keeps and await self._find(Asked("abort_upload", path), path) is not None:
+        if not self._keeps and await self._find(SimRequest("abort_upload", path), path) is not None:
             # The store of S3 tries it with an object of its own: what that shows is known here.
             self._keeps = self.bucket.rules.abort_keeps
             if not self._keeps:
                 raise RejectedError("abort_upload", path, "it would delete the object of the key")
-        asked = Asked("abort_upload", path, writes=True)
+        asked = SimRequest("abort_upload", path, writes=True)
         await self._ask(
             asked, "abort_upload", path, partial(self.bucket.abort, path[1:], upload_id)
         )
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
         """See ``MultipartStore.list_uploads``."""
-        asked, prefix = Asked("list_uploads", path), prefix_of(path)
+        asked, prefix = SimRequest("list_uploads", path), prefix_of(path)
 
         def act() -> UploadPage:
             key, upload_id = decode_marker(token, 2) if token else ("", "")
@@ -383,15 +383,15 @@ class SimS3Store(Sender):
             found = ((one.number, _part(one), len(one.data)) for one in page.entries)
             return PartPage(tuple(found), str(page.marker) if page.marker else None)
 
-        return await self._ask(Asked("list_parts", path), "list_parts", path, act)
+        return await self._ask(SimRequest("list_parts", path), "list_parts", path, act)
 
-    async def send(self, asked: Asked, act: Callable[[], T]) -> T:
+    async def send(self, asked: SimRequest, act: Callable[[], T]) -> T:
         """Send a request of another object of this store."""
         return await self._ask(asked, asked.method, asked.path, act)
 
     # --- helpers -------------------------------------------------------------------------------
 
-    async def _find(self, asked: Asked, path: str, op: str = "head") -> S3Object | None:
+    async def _find(self, asked: SimRequest, path: str, op: str = "head") -> S3Object | None:
         act: Callable[[], S3Object] = partial(self.bucket.head, path[1:])
         try:
             return await self._ask(asked, op, path, act)
@@ -399,7 +399,12 @@ class SimS3Store(Sender):
             return None
 
     async def _list(
-        self, asked: Asked, prefix: str, token: str | None, delimiter: str, most: int | None = None
+        self,
+        asked: SimRequest,
+        prefix: str,
+        token: str | None,
+        delimiter: str,
+        most: int | None = None,
     ) -> S3Page:
         def act() -> S3Page:
             if prefix:
@@ -410,18 +415,18 @@ class SimS3Store(Sender):
 
         return await self._ask(asked, "list", asked.path, act)
 
-    async def _need_below(self, asked: Asked, path: str) -> None:
+    async def _need_below(self, asked: SimRequest, path: str) -> None:
         found = await self._list(asked, prefix_of(path), None, "", most=1)
         if not found.objects:
             raise NotFoundError(asked.method, path, "there is no such object")
 
-    async def _need_etag(self, asked: Asked, etag: str) -> None:
+    async def _need_etag(self, asked: SimRequest, etag: str) -> None:
         """Raise an error if the object to be replaced has changed."""
         found = await self._find(asked, asked.path)
         if found is None or found.etag != etag:
             raise PreconditionError(asked.method, asked.path, "another file is there, or none")
 
-    async def _missing(self, asked: Asked, path: str) -> StoreError:
+    async def _missing(self, asked: SimRequest, path: str) -> StoreError:
         """Return the error for a path without an object."""
         if path != "/":
             try:
@@ -458,7 +463,7 @@ class SimTrial:
             raise RejectedError("put", self._path, "no checksums")
         key, condition = self._path[1:], ABSENT if new else ""
         act = partial(self._bucket.put, key, data, if_none_match=condition, if_match=etag)
-        await self._store.send(Asked("put", self._path, writes=True), act)
+        await self._store.send(SimRequest("put", self._path, writes=True), act)
 
     async def exists(self) -> bool:
         """See ``Trial.exists``."""
@@ -471,7 +476,7 @@ class SimTrial:
     async def delete(self) -> None:
         """See ``Trial.delete``."""
         act = partial(self._bucket.delete, self._path[1:])
-        await self._store.send(Asked("delete", self._path, writes=True), act)
+        await self._store.send(SimRequest("delete", self._path, writes=True), act)
 
     async def create(self) -> str:
         """See ``Trial.create``."""
@@ -488,12 +493,12 @@ class SimTrial:
         listed = [CompletedPart(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
         conditions = {"if_none_match": ABSENT if new else "", "if_match": etag}
         act = partial(self._bucket.complete, self._path[1:], upload_id, listed, **conditions)
-        await self._store.send(Asked("complete_upload", self._path, writes=True), act)
+        await self._store.send(SimRequest("complete_upload", self._path, writes=True), act)
 
     async def abort(self, upload_id: str) -> None:
         """See ``Trial.abort``."""
         act = partial(self._bucket.abort, self._path[1:], upload_id)
-        await self._store.send(Asked("abort_upload", self._path, writes=True), act)
+        await self._store.send(SimRequest("abort_upload", self._path, writes=True), act)
 
     async def show(self, upload_id: str) -> None:
         """See ``Trial.show``."""
@@ -516,7 +521,7 @@ def _shown(found: S3Object) -> Info:
     return file_of(found)._replace(token=found.metadata.get(TOKEN))
 
 
-def _part(sent: Sent) -> Part:
+def _part(sent: SentPart) -> Part:
     return Part(sent.etag, sent.algorithm, sent.checksum)
 
 

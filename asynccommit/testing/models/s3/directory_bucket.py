@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from asynccommit.testing.models.s3.listing import S3Page
 from asynccommit.testing.models.s3.model import ANY, S3Bucket
-from asynccommit.testing.models.s3.objects import CompletedPart, S3Object, Sent, check_key
+from asynccommit.testing.models.s3.objects import CompletedPart, S3Object, SentPart, check_key
 from asynccommit.testing.models.s3.objects import composite_checksum as composite
 from asynccommit.testing.models.s3.refusals import refuse
 from asynccommit.testing.models.s3.uploads import (
@@ -248,7 +248,7 @@ class DirectoryBucket(S3Bucket):
             key, upload_id, parts, if_none_match=if_none_match, if_match=if_match
         )
 
-    def _join(self, upload: S3Upload, chosen: Sequence[Sent]) -> S3Object:
+    def _join(self, upload: S3Upload, chosen: Sequence[SentPart]) -> S3Object:
         data, kind = b"".join(part.data for part in chosen), upload.algorithm
         facts: tuple[str, float, Mapping[str, str]]
         facts = self._random(), upload.initiated, upload.metadata

@@ -20,7 +20,7 @@ from asynccommit.testing.models.s3.objects import (
     NOTHING,
     CompletedPart,
     S3Object,
-    Sent,
+    SentPart,
     check_key,
     checksum_of,
     composite_checksum,
@@ -28,7 +28,7 @@ from asynccommit.testing.models.s3.objects import (
 )
 from asynccommit.testing.models.s3.refusals import refuse
 from asynccommit.testing.models.s3.uploads import (
-    Ended,
+    EndedUpload,
     PartListing,
     S3Upload,
     UploadListing,
@@ -45,7 +45,7 @@ __all__ = [
     "S3Object",
     "S3Page",
     "S3Service",
-    "Sent",
+    "SentPart",
     "UploadListing",
     "UploadRules",
     "refuse",
@@ -207,7 +207,7 @@ class S3Bucket:
 
     def upload_part(
         self, key: str, upload_id: str, number: int, data: bytes, *, begun: bool = False
-    ) -> Sent:
+    ) -> SentPart:
         """Store a part, replacing one of the same number.
 
         ``begun`` means that it was in flight when the upload was aborted.
@@ -222,7 +222,7 @@ class S3Bucket:
         elif upload is None or upload.key != key or (upload.aborted and not begun):
             raise refuse("NoSuchUpload")
         checksum = checksum_of(upload.algorithm, data)
-        sent = Sent(number, data, self._etag(data), self._second(), upload.algorithm, checksum)
+        sent = SentPart(number, data, self._etag(data), self._second(), upload.algorithm, checksum)
         upload.parts[number] = sent
         return sent
 
@@ -251,7 +251,7 @@ class S3Bucket:
         chosen = upload.chosen(parts, self.rules)
         self._need(key, absent, if_match)
         made = self._join(upload, chosen)
-        ended = Ended(key, upload.serial, upload.algorithm, self.now(), made, tuple(parts))
+        ended = EndedUpload(key, upload.serial, upload.algorithm, self.now(), made, tuple(parts))
         self.uploads.end(upload, ended)
         return made
 
@@ -270,7 +270,7 @@ class S3Bucket:
             self.delete(key)
         if not self.rules.abort_ends:
             return
-        ended = Ended(key, upload.serial, upload.algorithm, upload.initiated)
+        ended = EndedUpload(key, upload.serial, upload.algorithm, upload.initiated)
         self.uploads.end(upload, ended)
 
     def list_uploads(
@@ -331,7 +331,7 @@ class S3Bucket:
         self.objects[key] = made
         return made
 
-    def _join(self, upload: S3Upload, chosen: Sequence[Sent]) -> S3Object:
+    def _join(self, upload: S3Upload, chosen: Sequence[SentPart]) -> S3Object:
         each = b"".join(bytes.fromhex(part.etag) for part in chosen)
         data = b"".join(part.data for part in chosen)
         algorithm = upload.algorithm
@@ -345,9 +345,9 @@ class S3Bucket:
             composite_checksum(algorithm, chosen),
         )
 
-    def _repeated(self, over: Ended, key: str, parts: Sequence[CompletedPart]) -> S3Object:
-        known = over.made is not None and over.key == key and over.parts == tuple(parts)
-        if over.made is None or not known or self.now() - over.at > self.rules.remembers:
+    def _repeated(self, over: EndedUpload, key: str, parts: Sequence[CompletedPart]) -> S3Object:
+        same = over.made is not None and over.key == key and over.parts == tuple(parts)
+        if over.made is None or not same or self.now() - over.at > self.rules.remembers:
             raise refuse("NoSuchUpload")
         return over.made
 

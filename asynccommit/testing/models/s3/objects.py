@@ -56,7 +56,7 @@ class S3Object(NamedTuple):
         return len(self.data)
 
 
-class Sent(NamedTuple):
+class SentPart(NamedTuple):
     """A part as it was sent; ``checksum`` is in base64, and empty if absent."""
 
     number: int
@@ -87,7 +87,7 @@ def checksum_of(algorithm: str, data: bytes) -> str:
     return base64.b64encode(_DIGESTS[algorithm](data)).decode()
 
 
-def composite_checksum(algorithm: str, parts: Iterable[Sent | Part]) -> str:
+def composite_checksum(algorithm: str, parts: Iterable[SentPart | Part]) -> str:
     """Return the checksum of an object made of ``parts``.
 
     It is the checksum of theirs, followed by their number.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from asynccommit.testing.models.s3.objects import NOTHING, CompletedPart, S3Object, Sent
+from asynccommit.testing.models.s3.objects import NOTHING, CompletedPart, S3Object, SentPart
 from asynccommit.testing.models.s3.refusals import refuse
 
 
@@ -69,10 +69,10 @@ class S3Upload:
     serial: int
     metadata: Mapping[str, str]
     algorithm: str = ""
-    parts: dict[int, Sent] = field(default_factory=dict)
+    parts: dict[int, SentPart] = field(default_factory=dict)
     aborted: bool = False
 
-    def chosen(self, listed: Sequence[CompletedPart], rules: UploadRules) -> list[Sent]:
+    def chosen(self, listed: Sequence[CompletedPart], rules: UploadRules) -> list[SentPart]:
         """Return the parts that ``listed`` names. Rejects a mismatch."""
         if not 0 < len(listed) <= rules.most_parts:
             raise refuse("MalformedXML")
@@ -84,7 +84,7 @@ class S3Upload:
             raise refuse("EntityTooSmall")
         return found
 
-    def _part(self, listed: CompletedPart) -> Sent:
+    def _part(self, listed: CompletedPart) -> SentPart:
         sent = self.parts.get(listed.number)
         if sent is None or sent.etag != listed.etag.strip('"'):
             raise refuse("InvalidPart")
@@ -94,7 +94,7 @@ class S3Upload:
         return sent
 
 
-class Ended(NamedTuple):
+class EndedUpload(NamedTuple):
     """The record of an ended upload."""
 
     key: str
@@ -116,7 +116,7 @@ class UploadListing(NamedTuple):
 class PartListing(NamedTuple):
     """One page of parts; the next begins after ``marker``, 0 at the end."""
 
-    entries: list[Sent]
+    entries: list[SentPart]
     marker: int = 0
 
 
@@ -129,7 +129,7 @@ class UploadTable:
 
     def __init__(self, rules: UploadRules) -> None:
         self.open: dict[str, S3Upload] = {}
-        self.ended: dict[str, Ended] = {}
+        self.ended: dict[str, EndedUpload] = {}
         self.rules = rules
         self._serial = 0
 
@@ -158,7 +158,7 @@ class UploadTable:
             raise refuse("NoSuchUpload")
         return upload
 
-    def end(self, upload: S3Upload, ended: Ended) -> None:
+    def end(self, upload: S3Upload, ended: EndedUpload) -> None:
         """Record that an upload has ended."""
         del self.open[upload.upload_id]
         self.ended[upload.upload_id] = ended

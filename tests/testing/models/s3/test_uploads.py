@@ -9,7 +9,13 @@ from collections.abc import Sequence
 import pytest
 
 from asynccommit.stores.parts import Part, composite_etag
-from asynccommit.testing.models.s3.model import CompletedPart, S3Bucket, S3Object, Sent, UploadRules
+from asynccommit.testing.models.s3.model import (
+    CompletedPart,
+    S3Bucket,
+    S3Object,
+    SentPart,
+    UploadRules,
+)
 from tests.testing.models.s3.bench import EPOCH, Clock, new_bucket
 from tests.testing.models.s3.test_model import refused
 
@@ -18,14 +24,14 @@ SMALL = UploadRules(smallest_part=4)
 
 def begin(
     bucket: S3Bucket, *datas: bytes, key: str = "f", **options: str
-) -> tuple[str, list[Sent]]:
+) -> tuple[str, list[SentPart]]:
     """Begin an upload and send parts."""
     upload_id = bucket.create_upload(key, **options)  # type: ignore[arg-type]
     numbered = enumerate(datas, 1)
     return upload_id, [bucket.upload_part(key, upload_id, at, data) for at, data in numbered]
 
 
-def named(parts: Sequence[Sent]) -> list[CompletedPart]:
+def named(parts: Sequence[SentPart]) -> list[CompletedPart]:
     """Return parts as who completes an upload names them."""
     return [CompletedPart(part.number, part.etag, part.checksum) for part in parts]
 
