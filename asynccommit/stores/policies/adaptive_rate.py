@@ -106,8 +106,6 @@ class Adaptive:
         return None
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
-
         async def paced(op: Op) -> Any:
             limiter = self._limiter or self._join()
             if op.name == "delete_many":

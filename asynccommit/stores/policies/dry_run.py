@@ -27,8 +27,6 @@ class Record:
         return f"Record({len(self.ops)} writes)"
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
-
         async def recorded(op: Op) -> Any:
             if not op.writes:
                 return await call(op)

@@ -163,22 +163,18 @@ class Wrapped:
         return self.store.traits
 
     async def head(self, path: str) -> Info:
-        """See ``Store.head``."""
         info: Info = await self._call(Op("head", (path,), False, True))
         return info
 
     async def list(self, path: str, token: str | None = None) -> Page:
-        """See ``Store.list``."""
         page: Page = await self._call(Op("list", (path, token), False, True))
         return page
 
     async def get(self, path: str, limit: int) -> bytes:
-        """See ``Store.get``."""
         data: bytes = await self._call(Op("get", (path, limit), False, True))
         return data
 
     async def get_tagged(self, path: str, limit: int) -> tuple[bytes, str | None]:
-        """See ``TaggedStore.get_tagged``."""
         found: tuple[bytes, str | None]
         found = await self._call(Op("get_tagged", (path, limit), False, True))
         return found
@@ -186,59 +182,48 @@ class Wrapped:
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        """See ``Store.put``."""
         op = Op("put", (path, data), True, overwrite, {"overwrite": overwrite, "token": token})
         info: Info = await self._call(op)
         return info
 
     async def delete(self, path: str) -> None:
-        """See ``Store.delete``."""
         await self._call(Op("delete", (path,), True, True))
 
     async def delete_tree(self, path: str) -> None:
-        """See ``Store.delete_tree``."""
         await self._call(Op("delete_tree", (path,), True, True))
 
     async def list_tree(self, path: str, token: str | None = None) -> Page:
-        """See ``Store.list_tree``."""
         page: Page = await self._call(Op("list_tree", (path, token), False, True))
         return page
 
     async def list_many(self, paths: Sequence[str]) -> Sequence[Page | None]:
-        """See ``BatchListStore.list_many``."""
         found: Sequence[Page | None]
         found = await self._call(Op("list_many", (paths,), False, True))
         return found
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
-        """See ``Store.delete_many``."""
         errors: Sequence[StoreError | None]
         errors = await self._call(Op("delete_many", (entries,), True, True))
         return errors
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """See ``BatchStore.rename_many``."""
         renamed: Renamed
         renamed = await self._call(Op("rename_many", (pairs,), True, False))
         return renamed
 
     async def probe(self, path: str, place: str) -> None:
-        """See ``ProbingStore.probe``."""
         await self._call(Op("probe", (path, place), False, True))
 
     async def quotas(self, path: str) -> QuotaUse:
-        """See ``QuotaStore.quotas``."""
         use: QuotaUse = await self._call(Op("quotas", (path,), False, True))
         return use
 
     async def create_upload(self, path: str, *, token: str | None = None, owner: str = "") -> str:
-        """See ``MultipartStore.create_upload``."""
         op = Op("create_upload", (path,), True, True, {"token": token, "owner": owner})
         upload_id: str = await self._call(op)
         return upload_id
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
-        """See ``MultipartStore.put_part``."""
         part: Part
         part = await self._call(Op("put_part", (path, upload_id, number, data), True, True))
         return part
@@ -253,7 +238,6 @@ class Wrapped:
         etag: str | None = None,
         token: str | None = None,
     ) -> Info:
-        """See ``MultipartStore.complete_upload``."""
         args = path, upload_id, parts
         options = {"overwrite": overwrite, "etag": etag, "token": token}
         info: Info = await self._call(Op("complete_upload", args, True, False, options))
@@ -262,7 +246,6 @@ class Wrapped:
     async def completed(
         self, path: str, parts: Sequence[Part], token: str | None = None
     ) -> Info | None:
-        """See ``MultipartStore.completed``."""
         info: Info | None
         info = await self._call(Op("completed", (path, parts, token), False, True))
         return info
@@ -270,41 +253,33 @@ class Wrapped:
     async def copy_if(
         self, source: str, dest: str, etag: str, *, replaces: str | None = None
     ) -> None:
-        """See ``MultipartStore.copy_if``."""
         options = {"replaces": replaces}
         await self._call(Op("copy_if", (source, dest, etag), True, True, options))
 
     async def copied_from(self, path: str) -> str | None:
-        """See ``CopyingStore.copied_from``."""
         source: str | None = await self._call(Op("copied_from", (path,), False, True))
         return source
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
-        """See ``MultipartStore.abort_upload``."""
         await self._call(Op("abort_upload", (path, upload_id), True, True))
 
     async def learn(self, path: str) -> None:
-        """See ``MultipartStore.learn``."""
         await self._call(Op("learn", (path,), True, True))
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
-        """See ``MultipartStore.put_marker``."""
         info: Info = await self._call(Op("put_marker", (path, metadata), True, True))
         return info
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
-        """See ``MultipartStore.list_uploads``."""
         page: UploadPage = await self._call(Op("list_uploads", (path, token), False, True))
         return page
 
     async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
-        """See ``MultipartStore.list_parts``."""
         page: PartPage
         page = await self._call(Op("list_parts", (path, upload_id, token), False, True))
         return page
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
-        """See ``Store.copy``."""
         await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
 
     async def rename(
@@ -316,55 +291,44 @@ class Wrapped:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        """See ``Store.rename``."""
         options = {"replace": replace, "etag": etag, "token": token}
         await self._call(Op("rename", (source, dest), True, False, options))
 
     async def mkdir(self, path: str, *, private: bool = False) -> None:
-        """See ``OwnedStore.mkdir``."""
         options = {"private": True} if private else _NONE
         await self._call(Op("mkdir", (path,), True, True, options))
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
-        """See ``DirectoryStore.mkdir_new``."""
         await self._call(Op("mkdir_new", (path,), True, False, {"token": token}))
 
     async def draft(self, folder: str, data: bytes) -> Info:
-        """See ``DraftingStore.draft``."""
         info: Info = await self._call(Op("draft", (folder, data), True, True))
         return info
 
     async def reserve(self, folder: str) -> str:
-        """See ``DraftingStore.reserve``."""
         path: str = await self._call(Op("reserve", (folder,), True, True))
         return path
 
     async def fill(self, path: str, data: bytes) -> Info:
-        """See ``DraftingStore.fill``."""
         info: Info = await self._call(Op("fill", (path, data), True, False))
         return info
 
     async def begin_stream(self, path: str, folder: str) -> Stream:
-        """See ``StreamingStore.begin_stream``."""
         stream: Stream = await self._call(Op("begin_stream", (path, folder), True, True))
         return stream
 
     async def put_block(self, path: str, stream: Stream, start: int, data: bytes) -> None:
-        """See ``StreamingStore.put_block``."""
         await self._call(Op("put_block", (path, stream, start, data), True, True))
 
     async def end_stream(self, path: str, stream: Stream, start: int, data: bytes) -> Info:
-        """See ``StreamingStore.end_stream``."""
         args = path, stream, start, data
         info: Info = await self._call(Op("end_stream", args, True, True))
         return info
 
     async def abort_stream(self, path: str, stream: Stream) -> None:
-        """See ``StreamingStore.abort_stream``."""
         await self._call(Op("abort_stream", (path, stream), True, True))
 
     async def sync(self, path: str) -> None:
-        """See ``Store.sync``."""
         await self._call(Op("sync", (path,), True, True))
 
     async def pin(self, places: Sequence[str], roots: Sequence[str] = ()) -> Pins:
@@ -375,7 +339,6 @@ class Wrapped:
         return await cast(PinningStore, self.store).pin(places, roots)
 
     async def aclose(self) -> None:
-        """See ``Store.aclose``."""
         await self.store.aclose()
 
 

@@ -39,7 +39,6 @@ class InFlightLimit:
         return f"Limit({self.slots})"
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
         if self.slots is None:
             return call
         slots = self.free_slots

@@ -88,14 +88,12 @@ class SuspectCompletion(Case):
         super().__init__(call, op, op.path)
 
     async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
-        """See ``Case.look``."""
         # The upload is checked first: if it has ended, the object is read after that end.
         there = not isinstance(error, NotFoundError) and await self._is_there(error)
         info, made = (None, None) if there else await self._object(error)
         return info, judge_ending(CompletionFacts(self.lost, there, self._is_barred(error), made))
 
     def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
-        """See ``Case.answer``."""
         if verdict is ReplyVerdict.UNKNOWN and not self.lost:
             detail = f"{error}; the upload is gone, and the origin of {self.dest} is unknown"
             return self.error(OutcomeUnknownError, detail, error)

@@ -170,7 +170,6 @@ class Recover:
         return None if asks and op.options.get("etag") in (None, NOT_A_LINK) else op
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
         traits, completes = self._traits, self._traits.multipart is not None
         etags, contents = traits.etag_survives_rename, traits.content_etags
         marks = self._marks

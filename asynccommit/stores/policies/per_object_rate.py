@@ -104,7 +104,6 @@ class PerObjectRate:
         return f"Names({self._interval})"
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
         if not self._interval:
             return call
 

@@ -35,7 +35,6 @@ class Throttle:
         return f"Throttle({self._rate})"
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
         if self._rate is None:
             return call
         burst = max(1.0, self._rate * _BURST)

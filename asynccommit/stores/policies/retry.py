@@ -95,8 +95,6 @@ class Retry:
         self._answered = True
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
-
         async def retried(op: Op) -> Any:
             start = self.begin() if op.first is None else op.first.begun
             try:

@@ -76,7 +76,6 @@ class Stats:
         return sum(count.waits for count in self.counts.values())
 
     def around(self, call: Call) -> Call:
-        """See ``Policy.around``."""
         clock = self.clock
 
         async def counted(op: Op) -> Any:
