@@ -249,8 +249,5 @@ def _outside(fields: JsonFields) -> tuple[str, ...]:
 
 
 def is_blank(data: bytes) -> bool:
-    """Return whether a file is empty.
-
-    A power cut leaves such a file; it counts as not written.
-    """
+    """Return whether a file is empty, as a power cut leaves one that counts as not written."""
     return not data.strip(b"\0")

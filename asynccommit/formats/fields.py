@@ -59,9 +59,7 @@ def are_paths(values: Iterable[Any], absolute: bool = False) -> bool:
 
 
 def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> bytes:
-    """Return the JSON of an object.
-
-    Lone surrogates, which are not valid UTF-8, are escaped.
+    """Return the JSON of an object, with lone surrogates escaped: they are not valid UTF-8.
 
     Args:
         value: the object to encode.

@@ -34,17 +34,12 @@ def is_magic(path: str, *, old: bool = False) -> bool:
 
 
 def is_magic_file(path: str) -> bool:
-    """Return whether a file written to this path is uploaded elsewhere.
-
-    The committer's own files are not.
-    """
+    """Return whether a file of a task written to this path is uploaded elsewhere."""
     return is_magic(path) and not path.endswith((pending.SUFFIX, pending_set.SUFFIX))
 
 
 def final_path(path: str) -> str:
-    """Return the final path of a file written at ``path``.
-
-    A path that is not magic is returned unchanged.
+    """Return the final path of a file written at ``path``; one that is not magic is unchanged.
 
     Raises:
         UrlError: the path has nothing below the magic element, or nothing below ``__base``.
@@ -75,10 +70,7 @@ def marker_metadata(length: int) -> dict[str, str]:
 
 
 def marker_length(metadata: Mapping[str, str]) -> int | None:
-    """Return the file length recorded in a marker's metadata.
-
-    Return ``None`` if there is no length or it is invalid.
-    """
+    """Return the file length in a marker's metadata, or ``None`` without a valid one."""
     text = metadata.get(LENGTH_HEADER, "")
     return int(text) if len(text) < 20 and text.isascii() and text.isdigit() else None
 

@@ -187,9 +187,7 @@ def directory(columns: Iterable[str], values: Iterable[object]) -> str:
 
 
 def file_name(task: int, tag: str, number: int, ending: str, *, partitioned: bool) -> str:
-    """Return the name of a data file.
-
-    An example is ``part-00000-<tag>-c000.snappy.parquet``.
+    """Return the name of a data file, such as ``part-00000-<tag>-c000.snappy.parquet``.
 
     Args:
         task: the number of the task.

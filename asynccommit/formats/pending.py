@@ -191,10 +191,7 @@ def check_uri(commit: PendingCommit, path: str) -> None:
 
 
 def check_version(fields: JsonFields, version: int) -> None:
-    """Raise an error for another version than this.
-
-    A file without a version is accepted, as in Hadoop.
-    """
+    """Raise an error for another version than this; a missing one passes, as in Hadoop."""
     found = fields.integer("version", version)
     if found != version:
         raise fields.wrong("version", f"is {found}, not {version}: another release wrote it")
@@ -275,10 +272,7 @@ def _etag_object(part: Part) -> dict[str, str | None]:
 
 
 def _java_date(millis: int) -> str:
-    """Return a time in the format of Java's ``Date``.
-
-    It is in UTC and English on every system.
-    """
+    """Return a time in the format of Java's ``Date``, in UTC and English on every system."""
     when = _EPOCH + timedelta(milliseconds=max(0, min(millis, MAX_TIME)))
     day, month = _DAYS[when.weekday()], _MONTHS[when.month - 1]
     return f"{day} {month} {when:%d %H:%M:%S} UTC {when.year}"

@@ -22,10 +22,7 @@ _MOST_COPIES = 999_999  # limited by the digits of a name
 
 
 async def add(store: Store, places: PublishDirectories) -> Published:
-    """Move all files to the existing ones.
-
-    The whole directory if there are none.
-    """
+    """Move all files to the existing ones, or the whole directory if there are none."""
     await restore(store, places)
     try:
         await move(store, places.taken, places.final)
@@ -36,10 +33,7 @@ async def add(store: Store, places: PublishDirectories) -> Published:
 
 
 async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = False) -> Published:
-    """Move the files one by one.
-
-    ``resumed`` if an earlier run may have moved some.
-    """
+    """Move the files one by one; ``resumed`` if an earlier run may have moved some."""
     adding = _DirectoryMove(store, places, known=not resumed)
     try:
         added = await adding.run()

@@ -158,9 +158,7 @@ def is_hidden(name: str) -> bool:
 
 
 def replace_task(name: str, task: int, rules: HiveRules = HiveRules.TWO) -> str:
-    """Return the name that another task would give such a file.
-
-    It has at least the same width.
+    """Return the name that another task would give such a file, at least as wide.
 
     Raises:
         ManifestError: the name contains no task.

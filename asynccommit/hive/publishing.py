@@ -78,9 +78,7 @@ async def publish(
 
 @checked
 async def discard(store: Store, path: str) -> None:
-    """Remove both temporary directories of a failed Hive job.
-
-    Restore the old files.
+    """Restore the old files of a failed Hive job and remove both temporary directories.
 
     Args:
         store: a store that renames a directory in one step.

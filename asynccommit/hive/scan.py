@@ -190,10 +190,7 @@ def _refuse_spark(files: Iterable[Info]) -> None:
 
 
 def _compare(files: list[Info], reading: Reading, found: TableScan) -> list[Info]:
-    """Record tasks with several files and their winners.
-
-    Return all files to keep.
-    """
+    """Record tasks with several files and their winners, and return all files to keep."""
     groups: dict[str, list[Info]] = {}
     for info in files:
         name = _name(info)

@@ -99,9 +99,7 @@ SOURCES: Mapping[str, Sources] = {
 def credential_source(
     scheme: str, options: Mapping[str, Any], environ: Mapping[str, str]
 ) -> str | None:
-    """Return where the credentials of a scheme come from, by name.
-
-    The result is ``None`` for a scheme that needs none.
+    """Return where the credentials of a scheme come from, or ``None`` if it needs none.
 
     Args:
         scheme: that of a URL.

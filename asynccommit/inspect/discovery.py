@@ -351,10 +351,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
 
 
 async def _has_begun(store: Store, layout: Layout) -> bool:
-    """Return whether there is a commit record that is not empty.
-
-    An empty record was never written.
-    """
+    """Return whether there is a commit record; an empty one was never written."""
     record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
     return record is not None and not is_blank(record)
 

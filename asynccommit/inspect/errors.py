@@ -22,10 +22,7 @@ class NothingThereError(AsyncCommitError):
 
 
 class JobFilesError(AsyncCommitError):
-    """Raised when a bulk command would take files of a job that has not ended.
-
-    Nothing was done.
-    """
+    """Raised before a bulk command takes files of a job that has not ended."""
 
 
 class SeveralJobsError(AsyncCommitError):

@@ -265,10 +265,7 @@ def _heartbeat(job: JobView) -> str:
 
 
 def _next_steps(job: JobView, *, wide: bool) -> Iterator[RenderableType]:
-    """Yield why a job stopped and what can be done.
-
-    Each command stays on one line, so that it can be copied.
-    """
+    """Yield why a job stopped and what can be done, each command on one line to copy."""
     yield Text()
     yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
     status = job.status

@@ -73,9 +73,7 @@ class Timings:
 
 
 class RequestBudget:
-    """A policy that bounds the number of requests.
-
-    Each file of a batch counts as a request, as accounts count them.
+    """A policy that bounds the number of requests, each file of a batch counted as one.
 
     Args:
         store: the store, whose traits say what its calls cost.

@@ -72,9 +72,7 @@ def _seconds(key: str, value: str) -> float:
 
 
 class Heartbeat:
-    """The time of the resource manager's last answer.
-
-    The code that talks to the resource manager reports it.
+    """The time of the resource manager's last answer, reported by the code that talks to it.
 
     Args:
         clock: seconds since any moment; by default the clock of commits on this host.
@@ -102,10 +100,7 @@ class Heartbeat:
 
 
 def is_open(age: float, window: float) -> bool:
-    """Return whether a commit may begin.
-
-    It may if the last answer is no older than the window, in seconds.
-    """
+    """Return whether a commit may begin: the last answer is no older than the window."""
     return age <= window
 
 

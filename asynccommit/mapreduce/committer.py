@@ -211,10 +211,7 @@ class CommitMarkers:
     # --- beginning -----------------------------------------------------------------------------
 
     async def _begin(self, repeatable: bool, force: bool) -> tuple[float, Start | Committed]:
-        """Become the only owner of the commit.
-
-        Return the start time by this host's clock.
-        """
+        """Become the only owner of the commit; return the start time by this host's clock."""
         for _ in range(_TRIES):
             await self._interruptible(wait_for_window(self._heartbeat, self._settings, self.job_id))
             standing = await self.place.look()

@@ -51,10 +51,7 @@ class Action(StrEnum):
 
     @property
     def runs(self) -> bool:
-        """Return whether the job is run and committed.
-
-        Otherwise only its end is reported.
-        """
+        """Return whether the job is run and committed; otherwise only its end is reported."""
         return self in (Action.RUN, Action.REPEAT)
 
     @property
@@ -281,10 +278,7 @@ class MarkerState:
 
     @property
     def is_failed(self) -> bool:
-        """Return whether the commit failed.
-
-        A replaced owner's failure does not count.
-        """
+        """Return whether the commit failed; a replaced owner's failure does not count."""
         return self.markers.fail and (self.fail is None or self.fail.epoch >= self.epoch)
 
 

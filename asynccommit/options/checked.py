@@ -115,10 +115,7 @@ def url_text(url: str | os.PathLike[str]) -> UrlText | str:
 
 
 def storage_of(url: object, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the storage options of a URL.
-
-    Those that are ``given`` take precedence.
-    """
+    """Return the storage options of a URL; those that are ``given`` take precedence."""
     own = url.storage_options if isinstance(url, UrlText) else {}
     return {**own, **(given or {})} if own else given
 
@@ -147,9 +144,7 @@ class _Checked:
 
 
 def check_fields(made: object) -> None:
-    """Check and coerce the fields of a frozen dataclass after its creation.
-
-    Its ``__post_init__`` calls this.
+    """Check and coerce the fields of a frozen dataclass, called by its ``__post_init__``.
 
     Raises ``OptionError`` that names the class and field, the value, and what was expected.
     """
@@ -222,10 +217,7 @@ def _checked(place: _Checked, value: object, name: str) -> object:
 
 
 def show(value: object) -> str:
-    """Return a value for a message, redacted and truncated.
-
-    Only the type of a container is shown.
-    """
+    """Return a value for a message, redacted and truncated; of a container only its type."""
     if isinstance(value, _PLAIN):
         try:
             text = redact(repr(value))

@@ -29,9 +29,7 @@ SPARK_UUID = "spark.sql.sources.writeJobUUID"
 
 
 class EtagForm(StrEnum):
-    """The format of parts in pending files.
-
-    Each release of Hadoop reads only one.
+    """The format of parts in pending files, of which each release of Hadoop reads one.
 
     ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes uploads
     with every kind of checksum except CRC64NVME; it leaves a given CRC64NVME out.

@@ -100,10 +100,7 @@ def threads(key: str, value: str) -> int:
 
 
 def size(key: str, value: str) -> int:
-    """Read a number of bytes such as ``67108864``, ``64M`` or ``1G``.
-
-    The units are powers of 1024.
-    """
+    """Read a number of bytes such as ``67108864``, ``64M`` or ``1G``, in powers of 1024."""
     found = _SIZE.fullmatch(value.strip())
     number = 0 if found is None else int(found[1]) << (10 * _UNITS.index(found[2].lower()))
     if not 1 <= number < 1 << 63:

@@ -36,9 +36,7 @@ class WaitingColumn(ProgressColumn):
 
 
 class JobBars:
-    """One bar for each job, which restarts with every stage.
-
-    It may be called from any thread.
+    """One bar for each job, which restarts with every stage; any thread may call it.
 
     Args:
         console: where the bars are drawn, if they draw themselves.

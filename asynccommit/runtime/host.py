@@ -111,10 +111,7 @@ def _own(number: int) -> str:
 
 
 def process_above(program: str) -> str:
-    """Return the identity of the nearest ancestor running ``program``.
-
-    Return an empty text if there is none.
-    """
+    """Return the identity of the nearest ancestor running ``program``, or ``""``."""
     own = _PROCESS.fullmatch(_own(os.getpid()))
     number = os.getpid()
     try:

@@ -63,10 +63,7 @@ class Early(Generic[T]):
 
 
 class Engine:
-    """An event loop in a daemon thread.
-
-    Use it through ``submit``; tests create their own.
-    """
+    """An event loop in a daemon thread, used through ``submit``; tests create their own."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()

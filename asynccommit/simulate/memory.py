@@ -1,4 +1,4 @@
-"""Measure the memory of a piece of work by the size of this process.
+"""Measure the memory that a piece of work uses, from this process's size.
 
 Tracing every allocation would take several times as long as the work.
 """

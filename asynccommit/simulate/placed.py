@@ -36,10 +36,7 @@ class ModelTaskWriter:
         self._dest = layout.url(layout.dest.path)
 
     def all_tasks(self, step: Callable[[int], object]) -> list[TaskCommit]:
-        """Write all tasks and return their commit messages.
-
-        ``step`` gets each one.
-        """
+        """Write all tasks, calling ``step`` after each, and return their commit messages."""
         setup = self._setup
         self._model.put_directory(self._layout.manifests_dir)
         commits, first = [], 0

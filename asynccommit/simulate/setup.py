@@ -94,10 +94,7 @@ class Setup:
 
     @property
     def doubling(self) -> float:
-        """Minimum time in seconds in which the limit doubles under load.
-
-        0 if constant.
-        """
+        """Minimum time in seconds in which the limit doubles under load; 0 if it is constant."""
         return 0.0 if self.climate.limit is None else kind_of_setup(self).doubling * self.share
 
     def of(self, files: int) -> Setup:

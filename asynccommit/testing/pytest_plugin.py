@@ -54,10 +54,7 @@ def adls_emulator_thread() -> Iterator[EmulatorThread]:
 
 @async_fixture
 async def gcs_emulator(request: pytest.FixtureRequest) -> AsyncIterator[GcsEmulator]:
-    """Run a ``GcsEmulator`` without buckets on the test's event loop.
-
-    It listens on a free port.
-    """
+    """Run a ``GcsEmulator`` without buckets on the test's event loop and a free port."""
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
     _need_async(request)

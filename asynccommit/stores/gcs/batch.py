@@ -147,10 +147,7 @@ def batch_of(paths: Sequence[str]) -> bytes:
 
 
 def parts_of(answer: Response, count: int) -> list[Response | None]:
-    """Return the response to each of the ``count`` requests of a batch.
-
-    A missing response is ``None``.
-    """
+    """Return the response to each of the ``count`` requests of a batch, ``None`` if missing."""
     found = _KIND.match(answer.headers.get("content-type", ""))
     if not found:
         raise ValueError("the response is not a batch")

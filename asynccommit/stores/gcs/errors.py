@@ -153,10 +153,7 @@ class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
 
 
 def explain(answer: Response) -> tuple[str, str]:
-    """Return the reason and message of an error response.
-
-    Both are empty if the response is not from the service.
-    """
+    """Return the reason and message of an error response, empty if another server sent it."""
     try:
         error = orjson.loads(answer.body)["error"]
         reasons = error.get("errors") or error.get("details") or [{}]

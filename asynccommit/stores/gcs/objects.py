@@ -213,10 +213,7 @@ class GcsObjects(FlatObjects[GcsRequest]):
             client.need(request, answer, 200, 201)
 
     async def marked(self, request: GcsRequest, source: str) -> bytes:
-        """Return the metadata for a copy of ``source``; empty if it is gone.
-
-        ``source`` is encoded.
-        """
+        """Return the metadata for a copy of the encoded ``source``; empty if it is gone."""
         client = self._client
         answer = await client.ask(
             request.look, "GET", client.objects + source, WHOLE, dict(self._keys)

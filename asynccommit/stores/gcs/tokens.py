@@ -253,10 +253,7 @@ class _Given(NamedTuple):
 
 
 class _Bridge:
-    """A transport for google-auth that sends on the event loop.
-
-    google-auth blocks its own thread meanwhile.
-    """
+    """A transport for google-auth that sends on the event loop and blocks google-auth's thread."""
 
     def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
         self._transport = transport

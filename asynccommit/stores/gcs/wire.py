@@ -63,10 +63,7 @@ _FILE = Kind.FILE
 
 
 def encode(path: str) -> str:
-    """Return the percent-encoded object name of an absolute decoded path.
-
-    Slashes are encoded too.
-    """
+    """Return the percent-encoded object name of an absolute decoded path, slashes included."""
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
     check_length(path, text)

@@ -53,10 +53,7 @@ def is_name_service(conf: Mapping[str, str], host: str) -> bool:
 
 
 def fewest_namenodes(conf: Mapping[str, str]) -> int:
-    """Return the number of NameNodes of the smallest name service.
-
-    It is 1 without any.
-    """
+    """Return the number of NameNodes of the smallest name service, 1 without any."""
     counts = [
         len([name for name in value.split(",") if name.strip()])
         for key, value in conf.items()

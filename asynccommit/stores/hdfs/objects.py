@@ -234,10 +234,7 @@ class HdfsObjects:
             raise _unknown(doubt) from doubt
 
     async def _take_back(self, temp: str) -> bool | None:
-        """Delete what was written aside; return whether it was there.
-
-        ``None`` is unknown.
-        """
+        """Delete the temporary file; return whether it existed, ``None`` if that is unknown."""
         try:
             return await self.delete(HdfsRequest("delete", temp, writes=True), temp)
         except StoreError:

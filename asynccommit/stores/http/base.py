@@ -59,16 +59,11 @@ class NotSentError(TransportError):
 
 
 class UntrustedError(NotSentError):
-    """Raised when the server's certificate is not trusted.
-
-    A repetition does not help.
-    """
+    """Raised when the server's certificate is not trusted, which a repetition does not help."""
 
 
 class NoAnswerError(TransportError):
-    """Raised when a request was sent, at least partly, without a response.
-
-    It may have been executed.
+    """Raised when a request was sent but no complete response arrived; it may have been executed.
 
     No complete response was received.
     """
@@ -208,18 +203,12 @@ def check_url(url: str) -> None:
 
 
 def place(url: str) -> str:
-    """Return host and path of ``url`` for messages, without the query.
-
-    The query may hold a signature.
-    """
+    """Return host and path of ``url`` for messages, without the query, which may be signed."""
     return url.partition("?")[0].partition("#")[0].partition("://")[2].rpartition("@")[2]
 
 
 def is_loopback(server: str) -> bool:
-    """Return whether ``HOST:PORT`` is this machine.
-
-    Nobody else can read the requests to such a host.
-    """
+    """Return whether ``HOST:PORT`` is this machine, where nobody else reads the requests."""
     server = server.rpartition("@")[2]
     name = server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
     try:

@@ -22,10 +22,7 @@ _DOUBT = 60.0  # seconds in which the refusal of a new token that was never acce
 
 
 class TokenError(Exception):
-    """Raised when a credential gave no token.
-
-    ``again`` is true if a later attempt may succeed.
-    """
+    """Raised when a credential gave no token; ``again`` if a later attempt may succeed."""
 
     def __init__(self, detail: str, *, again: bool) -> None:
         super().__init__(detail)
@@ -38,9 +35,7 @@ ROOM = 1000
 
 
 class Fresh(NamedTuple):
-    """A token, and the time of its expiry in seconds since the epoch.
-
-    The time is infinite if unknown.
+    """A token, and its expiry in seconds since the epoch, infinite if unknown.
 
     The text of it does not show the token.
     """

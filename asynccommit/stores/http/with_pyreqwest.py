@@ -166,9 +166,7 @@ async def _finish(request: StreamRequest, opening: Coroutine[Any, None, Answer])
 
 
 class _Headers(Mapping[str, str]):
-    """The headers of a response, read on demand.
-
-    A rename reads one of ten.
+    """The headers of a response, read on demand: a rename reads one of ten.
 
     One that is not ASCII is not there.
     """

@@ -12,9 +12,7 @@ from asynccommit.stores.streaming import Stream
 
 
 class Record:
-    """Record writes in ``ops``, in call order, instead of doing them.
-
-    Reads pass through.
+    """Record writes in ``ops``, in call order, instead of doing them; pass reads through.
 
     So what a recorded write would have made is not there for a later read. A ``sync`` is neither
     done nor recorded, because it has no visible effect.

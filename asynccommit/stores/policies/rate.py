@@ -12,9 +12,7 @@ _BURST = 0.1  # seconds' worth of requests that may leave at once after a pause
 
 
 class Throttle:
-    """Send at most ``rate`` requests per second; ``None`` for no limit.
-
-    Every attempt counts.
+    """Send at most ``rate`` attempts per second; ``None`` for no limit.
 
     After a pause at most a tenth of a second's worth, and at least one request, leaves at once.
     Each file of a call that is about many counts as a request.

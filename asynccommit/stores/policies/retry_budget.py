@@ -41,9 +41,7 @@ def reason_of(error: StoreError) -> str:
 
 
 class Budget:
-    """A retry allowance: ``RESERVE``, plus ``SHARE`` of first attempts.
-
-    It also grows by ``TRICKLE`` per second.
+    """A retry allowance: ``RESERVE``, ``SHARE`` of first attempts, and ``TRICKLE`` per second.
 
     At most a hundred are saved up.
     """

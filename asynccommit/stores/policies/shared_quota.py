@@ -170,10 +170,7 @@ class Quota:
         self._bound += seconds
 
     def paused(self, begin: float, end: float) -> float:
-        """Return how many of these seconds were a pause.
-
-        Only the last pause is known.
-        """
+        """Return how many of these seconds were in the last pause, the only one that is known."""
         return max(0.0, min(end, self.paused_until) - max(begin, self._paused_from))
 
     def refused(self, epoch: int, count: int, retry_after: float | None, now: float) -> None:

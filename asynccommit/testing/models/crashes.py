@@ -135,9 +135,7 @@ class Process:
         self._wake = None
 
     async def before(self, writes: bool, what: str) -> When | None:
-        """Account for a request before it is sent.
-
-        Return how the process dies at it.
+        """Account for a request before it is sent; return how the process dies at it.
 
         Returns ``None`` if it does not die. Raises ``Crashed`` if it is dead already.
         """
@@ -176,9 +174,7 @@ class Process:
 
 
 class Mortal:
-    """A policy that applies a process's death to its requests.
-
-    It stands directly above a store.
+    """A policy directly above a store that applies a process's death to its requests.
 
     It counts calls of the store contract; ``MortalStore`` counts the requests that they consist of.
     """

@@ -170,10 +170,7 @@ class Fault:
 
     @classmethod
     def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
-        """Read a rule for a service. Raises ``OptionError``.
-
-        The error names the invalid field.
-        """
+        """Read a rule for a service. Raises ``OptionError`` that names the invalid field."""
         fields = SettingsFields(value, name)
         fault = cls(
             kind=fields.choice("kind", KINDS),
@@ -236,10 +233,7 @@ class Climate:
 
     @classmethod
     def from_json(cls, value: object, dialect: Dialect = ADLS) -> Climate:
-        """Read an object, or its text, for a service. Raises ``OptionError``.
-
-        The error names the invalid field.
-        """
+        """Read an object, or its text, for a service; ``OptionError`` names the invalid field."""
         fields = SettingsFields(_parse(value), "climate")
         limit = fields.any("limit", None)
         climate = cls(

@@ -234,10 +234,7 @@ def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
 
 
 def success_of(tree: Tree, dest: str) -> SuccessData | None:
-    """Return the marker of ``dest``.
-
-    ``None`` if missing or another committer's.
-    """
+    """Return the marker of ``dest``, or ``None`` if it is missing or another committer's."""
     item = tree.get(f"{dest}/{SUCCESS}")
     if item is None or not item.data:
         return None

@@ -124,10 +124,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return handle
 
     def pause(self, seconds: float) -> asyncio.Future[None]:
-        """Return a future that is done after ``seconds``.
-
-        It is a sleep without a timer's handle.
-        """
+        """Return a future that is done after ``seconds``: a sleep without a timer's handle."""
         waiting: asyncio.Future[None] = self.create_future()
         tick = max(self.ticks + round(seconds * TICKS), self.ticks + 1)
         heappush(self._timers, (tick, next(self._order), waiting))

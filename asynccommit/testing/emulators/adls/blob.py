@@ -274,10 +274,7 @@ class Blob:
         return node
 
     def _source(self, call: AdlsCall) -> tuple[Node, bytes]:
-        """Return the source of a copy, and its content.
-
-        It must be in this emulator.
-        """
+        """Return the source of a copy, which must be in this emulator, and its content."""
         label, first, rest = sent.copy_source(call.headers)
         if label not in self._accounts:
             label, (first, _, rest) = first, rest.partition("/")

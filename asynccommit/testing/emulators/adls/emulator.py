@@ -59,9 +59,7 @@ _DOMAINS = (
 
 
 class AdlsEmulator(Emulator):
-    """An ADLS emulator with one or more accounts on one port.
-
-    It is an async context manager.
+    """An ADLS emulator with one or more accounts on one port, as an async context manager.
 
     Args:
         port: port to listen on; 0 for any free port.

@@ -124,10 +124,7 @@ def public_access(headers: Headers) -> str | None:
 
 
 def expiry(headers: Headers, now: float, created: float | None = None) -> float | None:
-    """Return the time at which a file expires, or ``None``.
-
-    ``created`` is the time of an existing file's creation.
-    """
+    """Return the time at which a file created at ``created`` expires, or ``None``."""
     option = headers.get("x-ms-expiry-option", "").lower()
     given = headers.get("x-ms-expiry-time", "")
     if not option and not given:

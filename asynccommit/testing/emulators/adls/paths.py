@@ -25,10 +25,7 @@ _SHOWN = ("content-encoding", "content-language", "content-disposition", "conten
 def status_lines(
     account: AdlsAccount, node: Node, headers: sent.Headers, *, brief: bool = False
 ) -> str:
-    """Return the headers that describe ``node``.
-
-    ``brief`` omits the user's properties.
-    """
+    """Return the headers that describe ``node``; ``brief`` omits the user's properties."""
     kind = "directory" if node.is_dir else "file"
     lines = (
         f"{identity(node)}{_content_lines(node)}Accept-Ranges: bytes\r\n"

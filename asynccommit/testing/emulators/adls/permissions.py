@@ -19,10 +19,7 @@ Rule = Callable[[AdlsCall, Node, str], None]
 
 
 def acting_user(call: AdlsCall) -> str:
-    """Return the user for whom permissions are enforced.
-
-    It is an empty text for a superuser.
-    """
+    """Return the user for whom permissions are enforced, or ``""`` for a superuser."""
     return call.query.get("suoid", "") if "sig" in call.query else ""
 
 

@@ -44,9 +44,7 @@ _SCRIPTS = b"/retry_test"
 
 
 class GcsEmulator(Emulator):
-    """An emulator of one project's buckets on one port.
-
-    It is an async context manager.
+    """An emulator of one project's buckets on one port, as an async context manager.
 
     Args:
         port: port to listen on; 0 for any free port.

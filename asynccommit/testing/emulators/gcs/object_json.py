@@ -103,10 +103,7 @@ def viewer(
 
 
 def _retention(found: GcsObject, retained: Retained | None) -> str:
-    """Return the end of a retention.
-
-    It is unknown under an event-based hold (documented).
-    """
+    """Return the end of a retention, which an event-based hold leaves unknown (documented)."""
     until = None if retained is None or found.details.event_based_hold else retained(found)
     return "" if until is None else rfc3339(until)
 

@@ -80,10 +80,7 @@ class _Session:
 
 
 class Chunk(NamedTuple):
-    """The position of a request's bytes.
-
-    ``start`` is ``None`` for a status query.
-    """
+    """The position of a request's bytes; ``start`` is ``None`` for a status query."""
 
     start: int | None
     total: int | None

@@ -101,10 +101,7 @@ class S3Proxy(Serving):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def reset(self) -> None:
-        """Reset the statistics and restore the initial weather.
-
-        The data of the server stays.
-        """
+        """Reset the statistics and the weather; the server keeps its data."""
         self.clear_stats()
         self.weather = self.fresh_weather()
 
@@ -114,10 +111,7 @@ class S3Proxy(Serving):
         self.forwarded.clear()
 
     def stats(self) -> dict[str, Any]:
-        """Return counts of requests, forwarded requests and responses.
-
-        They start at the start or the last reset.
-        """
+        """Return counts of requests, forwards and responses since the start or the last reset."""
         return {**super().stats(), "forwarded": dict(self.forwarded)}
 
     def __call__(self, request: ServerRequest, connection: Connection) -> None:

@@ -228,10 +228,7 @@ class AdlsAccount(Filesystems):
         retain: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> Node:
-        """Commit the data appended up to ``position``.
-
-        Data beyond it is dropped unless ``retain``.
-        """
+        """Commit the data appended up to ``position``; drop the rest unless ``retain``."""
         node = self._file(fs, path)
         self._check_change(node, conditions)
         if node.by_blob:
@@ -410,10 +407,7 @@ class AdlsAccount(Filesystems):
         headers: Mapping[str, str] | None = None,
         conditions: Conditions = NO_CONDITIONS,
     ) -> Node:
-        """Replace the properties or content headers of a path.
-
-        ``None`` keeps them.
-        """
+        """Replace the properties or content headers of a path; ``None`` keeps them."""
         node = self.head(fs, path)
         self._check_change(node, conditions)
         if not path:  # Hadoop's tests expect a refusal; the code is inferred

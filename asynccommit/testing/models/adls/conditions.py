@@ -34,10 +34,7 @@ def existing(node: Node) -> Refusal:
 
 
 def check_place(node: Node | None, conditions: Conditions) -> None:
-    """Check that something may be created at ``node``.
-
-    ``None`` if nothing exists.
-    """
+    """Check that something may be created at ``node``, which is ``None`` if nothing exists."""
     if node is None:
         if conditions.if_match:
             raise refusal("ConditionNotMet")

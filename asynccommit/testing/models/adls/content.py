@@ -32,9 +32,7 @@ def forget(node: Node, position: int) -> None:
 
 
 def flush(node: Node, position: int, retain: bool) -> None:
-    """Commit the data appended up to ``position``.
-
-    Drop the rest unless ``retain``.
+    """Commit the data appended up to ``position``; drop the rest unless ``retain``.
 
     The appended data must reach from the committed end to ``position`` without a gap.
     """

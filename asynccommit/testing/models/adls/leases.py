@@ -93,10 +93,7 @@ class LeaseRequest:
 
 
 def acquire(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
-    """Return the acquired lease.
-
-    Its holder may acquire it for another duration.
-    """
+    """Return the acquired lease, whose holder may acquire it for another duration."""
     duration = asked.duration
     if duration is None:
         raise refusal("MissingRequiredHeader")

@@ -173,10 +173,7 @@ class Node:
 
     @property
     def virtual(self) -> bool:
-        """Return whether this directory is only a prefix of names.
-
-        Flat accounts have such directories.
-        """
+        """Return whether this directory is only a prefix of names, as in flat accounts."""
         return self.extra is not None and self.extra.virtual
 
     @property

@@ -59,10 +59,7 @@ def walk(root: Node, path: str, user: str) -> Node:
 
 
 def need_path(root: Node, path: str, user: str, permissions: str) -> None:
-    """Raise ``Refusal`` unless ``user`` has the permissions on a path.
-
-    A path that does not exist passes.
-    """
+    """Raise ``Refusal`` unless ``user`` has the permissions on a path; a missing one passes."""
     walk(root, path, user)
     node = find(root, path)
     if node is not None:

@@ -101,10 +101,7 @@ def refuse_into_itself(node: Node, source: str, path: str) -> None:
 
 
 def _break_lease(there: Node, node: Node, now: float) -> None:
-    """Break the lease of the overwritten node.
-
-    Inferred: the path shows it as broken.
-    """
+    """Break the lease of the overwritten node, as the new path shows it (inferred)."""
     if node.lease is None and state_of(there.lease, now) in (LEASED, BREAKING):
         assert there.lease is not None
         node.lease = replace(there.lease, breaks=now)

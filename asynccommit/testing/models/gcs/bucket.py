@@ -182,10 +182,7 @@ class GcsBucket:
         )
 
     def retained_until(self, found: GcsObject) -> float | None:
-        """Return the end of an object's retention, if it has one.
-
-        It is shown as ``retentionExpirationTime``.
-        """
+        """Return the end of an object's retention (``retentionExpirationTime``), if it has one."""
         ends = []
         if self.options.retention:
             ends.append(found.created + self.options.retention)
@@ -205,10 +202,7 @@ class GcsBucket:
         self.names.removed()
 
     def make_folders(self, name: str, now: float) -> None:
-        """Create the missing folders above a name.
-
-        If the name ends in a slash, its own folder is created too.
-        """
+        """Create the missing folders above a name, and its own if it ends in a slash."""
         end = name.rfind("/") + 1
         while end and name[:end] not in self.folders:
             folder = name[:end]

@@ -128,10 +128,7 @@ class GcsBuckets:
             found.meter.check(op, names, self.now())
 
     def create_bucket(self, name: str, options: BucketOptions | None = None) -> GcsBucket:
-        """Create a bucket.
-
-        Rejected if it exists (409) or the name is invalid (400).
-        """
+        """Create a bucket; rejected if it exists (409) or the name is invalid (400)."""
         self._permit("storage.buckets.create", name, "bucket")
         if not _NAME(name) or any(len(part) > _LONGEST_PART for part in name.split(".")):
             raise refuse("invalid", f"Invalid bucket name: '{name}'")
@@ -212,10 +209,7 @@ class GcsBuckets:
     def list_buckets(
         self, prefix: str = "", page_token: str = "", max_results: int | None = None
     ) -> tuple[list[GcsBucket], str]:
-        """Return one page of the buckets by name, and the next token.
-
-        The token is ``""`` on the last page.
-        """
+        """Return one page of the buckets by name, and the next token, ``""`` on the last page."""
         self._permit("storage.buckets.list", self.project, "project")
         most = check_most(max_results, self.limits.page)
         after = decode_token(page_token)[0] if page_token else ""

@@ -235,10 +235,7 @@ def _check_dest(bucket: GcsBucket, source: str, dest: str) -> None:
 
 
 def _move_tree(bucket: GcsBucket, operation: Operation) -> Folder:
-    """Rename everything below a folder.
-
-    Objects keep their generations (inferred).
-    """
+    """Rename everything below a folder; objects keep their generations (inferred)."""
     source, dest = operation.source, operation.dest
     for name in bucket.names.below(source):
         moved = bucket.objects.pop(name).called(dest + name[len(source) :])

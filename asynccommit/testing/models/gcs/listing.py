@@ -237,10 +237,7 @@ def _generation(found: GcsObject) -> int:
 def _any_of(
     names: Sequence[str], index: int, group: str, found: Callable[[str], Sequence[object]]
 ) -> bool:
-    """Return whether a common prefix has anything below it.
-
-    Some names may be gone.
-    """
+    """Return whether a common prefix has anything below it that still exists."""
     while index < len(names) and names[index].startswith(group):
         if found(names[index]):
             return True

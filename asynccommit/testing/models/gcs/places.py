@@ -31,10 +31,7 @@ class ObjectOperations(GcsFolders):
     def _clear(
         self, bucket: GcsBucket, name: str, preconditions: Preconditions, now: float
     ) -> GcsObject | None:
-        """Return the present object at a name, if it may be replaced.
-
-        Nothing is changed yet.
-        """
+        """Return the present object at a name, if it may be replaced; change nothing."""
         there = bucket.objects.get(name)
         if there is None:
             check_name(name)

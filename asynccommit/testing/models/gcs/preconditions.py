@@ -74,10 +74,7 @@ def _changed(there: GcsObject | None, preconditions: Preconditions) -> bool:
 
 
 def _unchanged(there: GcsObject | None, preconditions: Preconditions) -> bool:
-    """Return whether the object matches one that must not match.
-
-    A missing object counts as a match (documented).
-    """
+    """Return whether the object matches one that must not match; a missing one does."""
     _, generation, _, metageneration = preconditions
     if generation is None and metageneration is None:
         return False

@@ -166,10 +166,7 @@ class _Gate:
         return True
 
     def _grow(self, rate: float, now: float) -> None:
-        """Count a request, rejected or not.
-
-        The limit grows with the load (inferred).
-        """
+        """Count a request, rejected or not, by which the limit grows (inferred)."""
         seconds = now - self._since
         if seconds >= _WINDOW:
             if self._count >= seconds * rate * _USED:

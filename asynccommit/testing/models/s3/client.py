@@ -535,10 +535,7 @@ def prefix_of(path: str) -> str:
 
 
 def key_of(info: Info) -> str:
-    """Return the key of a listing entry.
-
-    For a directory, that of its marker object.
-    """
+    """Return the key of a listing entry; for a directory, that of its marker object."""
     return prefix_of(info.path) if info.is_dir else info.path[1:]
 
 

@@ -209,10 +209,7 @@ def encode_marker(*words: str) -> str:
 
 
 def decode_marker(token: str, count: int) -> list[str]:
-    """Return the words of a token.
-
-    Rejects one without exactly ``count`` words.
-    """
+    """Return the words of a token; reject one without exactly ``count`` words."""
     try:
         words = json.loads(base64.urlsafe_b64decode(token))
         if len(words) != count or not all(isinstance(word, str) for word in words):
