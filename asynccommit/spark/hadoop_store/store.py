@@ -187,7 +187,7 @@ class HadoopStore:
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         request = HdfsRequest("mkdir_new", path, writes=True, new=True, group=True)
         if path == "/":
-            raise ExistsError("mkdir_new", path, "the root is there")
+            raise ExistsError("mkdir_new", path, "the root always exists")
         await self._ask(request, self._beside(path))
 
     async def sync(self, path: str) -> None:
@@ -273,5 +273,5 @@ def _is_hidden(info: Info) -> bool:
 
 def _below_root(request: HdfsRequest) -> HdfsRequest:
     if request.path == "/":
-        raise RejectedError(request.op, request.path, "the root is not deleted")
+        raise RejectedError(request.op, request.path, "the root cannot be deleted")
     return request

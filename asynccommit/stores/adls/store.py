@@ -264,5 +264,5 @@ class AdlsStore:
     def _below_root(self, request: AdlsRequest) -> str:
         """Return the URL path to delete."""
         if request.path == "/":
-            raise RejectedError(request.op, request.path, "the root is not deleted")
+            raise RejectedError(request.op, request.path, "the root cannot be deleted")
         return self._client.container + self._client.encode(request, request.path)

@@ -134,7 +134,7 @@ class GcsStore(FlatStore[GcsRequest]):
     async def delete(self, path: str) -> None:
         request, client = GcsRequest("delete", path, writes=True), self._client
         if path == "/":
-            raise RejectedError("delete", path, "the root is not deleted")
+            raise RejectedError("delete", path, "the root cannot be deleted")
         answer = await client.ask(request, "DELETE", client.objects + client.encode(request, path))
         try:
             self._need_deleted(request, answer)

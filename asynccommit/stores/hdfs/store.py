@@ -175,7 +175,7 @@ class HdfsStore:
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
         request = HdfsRequest("mkdir_new", path, writes=True, new=True)
         if path == "/":
-            raise ExistsError("mkdir_new", path, "the root is there")
+            raise ExistsError("mkdir_new", path, "the root always exists")
         above = request._replace(writes=False, new=False)  # it may be sent again
         await self._files.mkdirs(above, path.rpartition("/")[0] or "/")
         await self._files.place_directory(request, path)
@@ -214,5 +214,5 @@ def _is_hidden(info: Info) -> bool:
 
 def _below_root(request: HdfsRequest) -> HdfsRequest:
     if request.path == "/":
-        raise RejectedError(request.op, request.path, "the root is not deleted")
+        raise RejectedError(request.op, request.path, "the root cannot be deleted")
     return request

@@ -317,7 +317,7 @@ def customer_key(what: str, key: str | bytes) -> bytes:
 def at_most(key: str, found: T, most: T) -> T:
     """Return a Hadoop value; reduce it to ``most`` with an ``OptionWarning``.
 
-    A configuration that works there is not refused for a number that only means "many".
+    A value that Hadoop accepts is capped, not rejected.
     """
     if found <= most:
         return found

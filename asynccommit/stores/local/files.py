@@ -281,7 +281,7 @@ def delete_tree(path: str, check: Callable[[], object] | None = None) -> None:
         check: called once a directory is open and before anything in it is deleted.
     """
     if path == "/":
-        raise RejectedError("delete_tree", path, "the root is not deleted")
+        raise RejectedError("delete_tree", path, "the root cannot be deleted")
     if S_ISDIR(os.lstat(path).st_mode):
         trees.delete(path, check)
     else:

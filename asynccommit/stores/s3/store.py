@@ -96,7 +96,7 @@ class S3Store(FlatStore[S3Request]):
     async def delete(self, path: str) -> None:
         request, files, client = S3Request("delete", path, writes=True), self._files, self._client
         if path == "/":
-            raise RejectedError("delete", path, "the root is not deleted")
+            raise RejectedError("delete", path, "the root cannot be deleted")
         # The service reports success for the deletion of a missing object.
         slash = ""
         if await files.find(request.look, path) is None:

@@ -112,7 +112,7 @@ async def test_the_root_is_a_directory(store: AdlsStore) -> None:
 async def test_the_root_is_not_deleted(store: AdlsStore) -> None:
     """Whatever it holds."""
     for delete in (store.delete, store.delete_tree):
-        with pytest.raises(RejectedError, match="the root is not deleted"):
+        with pytest.raises(RejectedError, match="the root cannot be deleted"):
             await delete("/")
 
 

@@ -121,7 +121,7 @@ async def test_the_root_is_a_directory(store: GcsStore) -> None:
 
 async def test_the_root_is_not_deleted(store: GcsStore) -> None:
     """Whatever it holds."""
-    with pytest.raises(RejectedError, match="the root is not deleted"):
+    with pytest.raises(RejectedError, match="the root cannot be deleted"):
         await store.delete("/")
 
 

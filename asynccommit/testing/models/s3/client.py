@@ -211,7 +211,7 @@ class SimS3Store(Sender):
     async def delete(self, path: str) -> None:
         """See ``Store.delete``."""
         if path == "/":
-            raise RejectedError("delete", path, "the root is not deleted")
+            raise RejectedError("delete", path, "the root cannot be deleted")
         look, key = SimRequest("delete", path), path[1:]
         if await self._find(look, path) is None:
             found = await self._list(look, f"{key}/", None, "", most=2)
