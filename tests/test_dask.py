@@ -249,7 +249,7 @@ def _armed(tmp_path: Path, partitions: int, moving: bool = False) -> Any:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.more
+@pytest.mark.full
 def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     """Each partition kills the worker that writes it; the rerun's files alone are committed."""
     report = to_parquet(

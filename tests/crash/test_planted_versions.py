@@ -140,6 +140,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.every(3)
 @pytest.mark.sample(1)
 @pytest.mark.timeout(180)

@@ -101,6 +101,7 @@ def late_renames(kind: str) -> Check:
     return lambda: run_virtual(run())
 
 
+@pytest.mark.full
 def test_a_rollback_that_leaves_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rename that names the other version comes late, if the rollback leaves that where it is."""
 

@@ -67,6 +67,7 @@ def test_restart_in_mid_commit(service: Service) -> None:
     assert tree == table_after(Mode.APPEND, written)
 
 
+@pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_service_gone_for_long(service: Service, ending: str) -> None:

@@ -112,6 +112,7 @@ def test_every_case_is_due_within_its_days(suite: Path) -> None:
     assert set.union(*days) == {*collected(suite, "all", 0)}
 
 
+@pytest.mark.full
 def test_the_runner_knows_where_a_jvm_is_started() -> None:
     """Tests that start a JVM are in the folders where the runner collects them."""
     marked = re.compile(r"\bmark\.(jvm|spark|cluster)\b")
