@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from asynccommit.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from asynccommit.commit.orders import Order, Runner, Slice, Tally, WorkerLostError
     from asynccommit.runners.dask import DaskWorkers
     from asynccommit.runners.processes import Processes
     from asynccommit.runners.ray import RayWorkers
@@ -15,6 +16,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "asynccommit.commit.orders": ["Order", "Runner", "Slice", "Tally", "WorkerLostError"],
             "dask": ["DaskWorkers"],
             "processes": ["Processes"],
             "ray": ["RayWorkers"],
@@ -22,4 +24,14 @@ else:
         },
     )
 
-__all__ = ["DaskWorkers", "Processes", "RayWorkers", "SparkWorkers"]
+__all__ = [
+    "DaskWorkers",
+    "Order",
+    "Processes",
+    "RayWorkers",
+    "Runner",
+    "Slice",
+    "SparkWorkers",
+    "Tally",
+    "WorkerLostError",
+]

@@ -54,7 +54,7 @@ class Cluster:
         """
         raise NotImplementedError
 
-    async def run(self, parcel: Parcel) -> bytes:
+    async def _run(self, parcel: Parcel) -> bytes:
         """Have ``do`` run in a process of the cluster; return its answer.
 
         Raises what the cluster raises.
@@ -86,7 +86,7 @@ class Cluster:
 
     async def _ask(self, parcel: Parcel, seconds: float) -> Message:
         try:
-            answer: Message = orjson.loads(await asyncio.wait_for(self.run(parcel), seconds))
+            answer: Message = orjson.loads(await asyncio.wait_for(self._run(parcel), seconds))
         except TimeoutError:
             raise WorkerLostError(f"{self.name} has not answered in {seconds:,.0f} s") from None
         except Exception as error:

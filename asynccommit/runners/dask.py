@@ -38,8 +38,8 @@ class DaskWorkers(Cluster):
             raise UnsupportedError("the Client is asynchronous: open one with asynchronous=False")
         return len(await asyncio.to_thread(self._client.nthreads))
 
-    async def run(self, parcel: Parcel) -> bytes:
-        """See ``Cluster.run``."""
+    async def _run(self, parcel: Parcel) -> bytes:
+        """See ``Cluster._run``."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         future = self._client.submit(do, parcel, pure=False, retries=0)

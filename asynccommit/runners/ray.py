@@ -37,8 +37,8 @@ class RayWorkers(Cluster):
         resources = await asyncio.to_thread(ray.cluster_resources)
         return int(resources.get("CPU", 1))
 
-    async def run(self, parcel: Parcel) -> bytes:
-        """See ``Cluster.run``."""
+    async def _run(self, parcel: Parcel) -> bytes:
+        """See ``Cluster._run``."""
         import ray
 
         task = self._remote.remote(parcel)

@@ -46,8 +46,8 @@ class SparkWorkers(Cluster):
         self._context = context
         return await asyncio.to_thread(_executors, context)
 
-    async def run(self, parcel: Parcel) -> bytes:
-        """See ``Cluster.run``: each parcel is a job of one task."""
+    async def _run(self, parcel: Parcel) -> bytes:
+        """See ``Cluster._run``: each parcel is a job of one task."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(max(self.workers, 1), "asynccommit-spark")
         loop = asyncio.get_running_loop()

@@ -191,9 +191,8 @@ class Traits:
             the same on a change in place, and may be reused once the file is deleted.
         content_etags: an etag is ``<version>-<checksum>``: a rename changes the version, and the
             checksum of the content stays.
-        rename_keeps_version: with ``content_etags``: a rename may leave version and time as they
-            were. So a file that comes back under a former name must be a copy of itself, or a late
-            rename could take it again.
+        rename_keeps_version: with ``content_etags``: a rename may keep version and time, so a file
+            that comes back under a former name must be a copy, or a late rename could take it.
         weak_etags: two files may have the same etag, so a file at the destination of a rename
             with the etag of its source is the renamed one only once the source is gone.
         tagged_get: ``get_tagged`` returns a file's etag with its content.
@@ -202,8 +201,7 @@ class Traits:
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
         conditions_proven: this service is known to honour that condition; otherwise the service may
             ignore the condition, and callers must check it before they rely on it.
-        learns: ``learn`` finds out what the service does with conditions; call it at the set-up of
-            a job.
+        learns: ``learn`` finds out what the service does; call it at the set-up of a job.
         atomic_put: ``put`` makes the whole file visible at once, and nothing before.
         drafts: ``draft`` and a rename take fewer round trips than ``put``.
         recursive_delete: ``delete_tree`` is supported; otherwise use ``list_tree`` and

@@ -19,6 +19,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.runtime.host import this_host
+from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import STORES, StoreSettings, wrap
 from asynccommit.stores.s3.renaming_objects import tagged, version_of
 from asynccommit.stores.s3.renaming_store import S3RenamingStore, open_s3
@@ -238,6 +239,7 @@ async def test_directories_of_open_uploads_keep_no_job() -> None:
     async with ExpressEmulator() as emulator:
         storage = {"endpoint_url": emulator.endpoint, "key": "test", "secret": "test"}
         async with open_store(URL, storage_options=storage) as store:
+            assert isinstance(store, Wrapped)
             await store.begin_stream("/t/day=7/left", "/t/day=7")
             await store.begin_stream("/t/_temporary/other/00/tasks/x/left", "/t")
             assert [info.path for info in (await store.list("/t")).entries] != []

@@ -57,7 +57,7 @@ class DirectoryRules(NamedTuple):
     renames: bool = True
 
 
-class Session(NamedTuple):
+class BucketSession(NamedTuple):
     """The credentials of a session, scoped to one bucket."""
 
     access: str
@@ -111,7 +111,7 @@ class DirectoryBucket(S3Bucket):
     ) -> None:
         super().__init__(name, now=now, new_id=new_id, rules=rules)
         self.switches = switches or DirectoryRules()
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, BucketSession] = {}
         self._tokens: dict[str, tuple[float, RenameRequest]] = {}
 
     def copy(self) -> DirectoryBucket:
@@ -125,14 +125,14 @@ class DirectoryBucket(S3Bucket):
 
     # --- sessions ------------------------------------------------------------------------------
 
-    def create_session(self, *, writes: bool = True) -> Session:
+    def create_session(self, *, writes: bool = True) -> BucketSession:
         """Create the credentials of a session.
 
         Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html
         """
         expires = self._second() + self.switches.session
         access, secret, token = self._random(), self._random(), self._random()
-        made = Session(access, secret, token, expires, writes)
+        made = BucketSession(access, secret, token, expires, writes)
         self.sessions[made.token] = made
         return made
 
