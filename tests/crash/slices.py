@@ -104,12 +104,22 @@ async def violations(seed: int, kind: str) -> list[str]:
         if not done:
             who.process.kill()
         committed = await _has_committed(who, task)
+        problems = _miscounted(task.result()) if committed else []
         world.weather = None
         if not committed:
             committed = await _end(job, world, rng.choice(["resume", "rollback"]))
         await runner.end()
         ended = job.committed if committed else job.undone
-        return [f"seed {seed} {kind}: {text}" for text in ended(world.tree(), late=True)]
+        problems += ended(world.tree(), late=True)
+        return [f"seed {seed} {kind}: {text}" for text in problems]
+
+
+def _miscounted(report: JobReport) -> list[str]:
+    """Return what is wrong with the counts of workers: each file is one worker's."""
+    counted = sum(work["files"] for work in report.workers.values())
+    if report.workers and counted != report.files:
+        return [f"workers are said to have renamed {counted:.0f} files of {report.files}"]
+    return []
 
 
 async def _has_committed(who: Driver, task: asyncio.Task[JobReport]) -> bool:

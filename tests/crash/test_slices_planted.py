@@ -16,6 +16,7 @@ from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import commit, driver, run_tasks
 from tests.crash.recovery import ready, until_death
 from tests.crash.scenarios import APPEND
+from tests.crash.slices import violations
 from tests.crash.workers import SimRunner, first
 from tests.support.crashes import DEST
 from tests.support.strikes import strike
@@ -79,3 +80,20 @@ def test_without_a_permit_it_publishes_files_of_the_rerun(monkeypatch: pytest.Mo
             found += run_virtual(rerun("hdfs", request))[1]
 
     assert any("/_temporary/" not in path for path in found), found
+
+
+@pytest.mark.full
+@pytest.mark.every(4)
+def test_a_tally_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice is counted once, however often it was done."""
+    took = hand_out.Slicing._took
+
+    def twice(self: Any, run: Any, tally: Any) -> None:
+        took(self, run, tally)
+        took(self, run, tally)
+
+    seeds = range(4)
+    assert [run_virtual(violations(seed, "adls")) for seed in seeds] == [[]] * len(seeds)
+    monkeypatch.setattr(hand_out.Slicing, "_took", twice)
+    found = [text for seed in seeds for text in run_virtual(violations(seed, "adls"))]
+    assert any("workers are said to have renamed" in text for text in found), found
