@@ -20,7 +20,7 @@ from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.testing.models.crashes import Crash, Process, Suspension
 from asynccommit.testing.models.invariants import Item, Tree, within
-from tests.support.crashes import DEST, EPOCH, World
+from tests.support.crashes import DEST, EPOCH, DyingJob, World, is_data
 from tests.support.strikes import CountedProcess
 
 JOB = "job_202601010000_0001"
@@ -34,35 +34,22 @@ DIAGNOSTICS = "/diagnostics"
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A job, and what was at its destination before.
+class Scenario(DyingJob):
+    """A job that is committed by renames.
+
+    A name that ends in ``/`` is a directory, and paths of directories in options stand for URLs.
 
     Attributes:
-        name: of the test case.
-        tasks: of each task what it writes; a name that ends in ``/`` is a directory.
-        before: absolute paths with their content; one that ends in ``/`` is a directory.
-        mode: what the job does with what is there.
         overwrite: directories whose content is replaced, as Spark names them.
-        options: how it is committed; paths of directories stand for their URLs.
         absolute: task -> name of a staged file -> the absolute path it goes to.
         etags: whether the manifests have etags.
-        messages: whether the commit is given the commit messages of the tasks.
         committer: the name of the committer.
     """
 
-    name: str
-    tasks: tuple[Mapping[str, str], ...]
-    before: Mapping[str, str] = field(default_factory=dict)
-    mode: Mode = Mode.APPEND
     overwrite: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
     absolute: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     etags: bool = True
-    messages: bool = True
     committer: str = "manifest"
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def files(self) -> dict[str, str]:
@@ -85,12 +72,12 @@ class Scenario:
             targets = {DEST}
         elif self.mode is not Mode.REPLACE_PARTITIONS:
             targets = set(self.overwrite)
-        found = {path for path in self.before if _is_data(path) and within(path, targets)}
+        found = {path for path in self.before if is_data(path, DEST) and within(path, targets)}
         if self.options.get("delete_target_files") or self.committer == "file_v1":
             found |= {
                 path for path in self.before if any(within(new, [path]) for new in self.files)
             }
-        if self.options.get("mark_success", True) or self.mode is Mode.REPLACE_TABLE:
+        if self.marks:
             found.add(f"{DEST}/_SUCCESS")
         return found
 
@@ -101,12 +88,6 @@ class Scenario:
     def kept(self) -> set[str]:
         """The files that are there before and after."""
         return {path for path in self.before if path[-1] != "/"} - self.replaced
-
-
-def _is_data(path: str) -> bool:
-    """Whether readers of a table look at ``path``."""
-    names = path.removeprefix(f"{DEST}/").split("/")
-    return path[-1] != "/" and not any(name[:1] in ("_", ".") for name in names)
 
 
 # --- who commits it ---------------------------------------------------------------------------

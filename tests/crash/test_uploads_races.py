@@ -134,7 +134,7 @@ def _draw(rng: random.Random) -> Scenario:
         before, options = {f"{ROOT}/p=1/old": "old"}, {}
     committer = rng.choice(["magic", "directory"])
     killed = {"p=1/dead": "dead"} if rng.random() < 0.5 else {}
-    return Scenario("drawn", TWO_TASKS, before, mode, committer, options, killed=killed)
+    return Scenario("drawn", TWO_TASKS, before, mode, committer, options=options, killed=killed)
 
 
 def _fate(rng: random.Random) -> dict[str, Any]:

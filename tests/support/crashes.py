@@ -1,4 +1,4 @@
-"""Where jobs run whose driver dies: the model of a store, and a local directory."""
+"""Jobs whose driver dies, and where they run: the model of a store, and a local directory."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import copy
 import os
 import random
 import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from asynccommit.options.job import Mode
 from asynccommit.stores.base import Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
@@ -19,17 +22,55 @@ from asynccommit.testing.models.adls.account import AdlsAccount, Node
 from asynccommit.testing.models.adls.nodes import find
 from asynccommit.testing.models.adls.onelake import OneLakeAccount
 from asynccommit.testing.models.crashes import LoopClock, Mortal, MortalStore, Process
-from asynccommit.testing.models.fault_rules import Climate, FaultInjector
+from asynccommit.testing.models.fault_rules import ADLS, Climate, Dialect, FaultInjector
+from asynccommit.testing.models.hdfs.namenode import HdfsNode
 from asynccommit.testing.models.invariants import Item, Tree, marked, tree_of
 from tests.support.strikes import CountedWeather
 
 T = TypeVar("T")
+M = TypeVar("M", bound="MemoryWorld")
+N = TypeVar("N", Node, HdfsNode)
 
 FILESYSTEM = "data"
 AUTHORITY = f"{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
 EPOCH = 1_795_000_000.0
 DEST = "/table"
 _ENOUGH = 10  # problems
+
+
+@dataclass(frozen=True)
+class DyingJob:
+    """A job whose driver dies, and what was at its destination before.
+
+    Attributes:
+        name: of the test case.
+        tasks: of each task what it writes, relative path -> content.
+        before: absolute paths with their content.
+        mode: what the job does with what is there.
+        options: how it is committed.
+        messages: whether the commit is given the commit messages of the tasks.
+    """
+
+    name: str
+    tasks: tuple[Mapping[str, str], ...]
+    before: Mapping[str, str] = field(default_factory=dict)
+    mode: Mode = Mode.APPEND
+    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    messages: bool = field(default=True, kw_only=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def marks(self) -> bool:
+        """Whether the commit leaves ``_SUCCESS``."""
+        return bool(self.options.get("mark_success", True)) or self.mode is Mode.REPLACE_TABLE
+
+
+def is_data(path: str, table: str) -> bool:
+    """Return whether readers of a table look at a path in it."""
+    names = path.removeprefix(f"{table}/").split("/")
+    return path[-1] != "/" and not any(name[:1] in ("_", ".") for name in names)
 
 
 class World(Protocol):
@@ -102,20 +143,75 @@ class Watch:
             self.problems += marked(tree, DEST, self.jobs)
 
 
-class SimWorld:
-    """An account of the model. See ``ModelWorld``."""
+class MemoryWorld:
+    """What every world in memory has, whatever its store: processes, weather and a clock."""
 
     words = False
+    dialect: Dialect = ADLS
+
+    def __init__(self, seed: int = 0, weather: FaultInjector | None = None) -> None:
+        self.weather = weather
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+
+    def shared_with(self, made: M) -> M:
+        """Give a copy the processes of this world, and return it."""
+        made.processes = dict(self.processes)
+        made.telling = self.telling
+        return made
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """See ``ModelWorld.storm``."""
+        self.weather = CountedWeather(rng, self.time, climate, self.dialect)
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+
+class LazyTree(dict[str, Item]):
+    """A tree of which single paths are looked up.
+
+    Args:
+        find: returns the item of a path, ``None`` if there is none.
+    """
+
+    def __init__(self, find: Callable[[str], Item | None]) -> None:
+        super().__init__()
+        self._find = find
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return what is at ``path``."""
+        found = self._find(path)
+        return default if found is None else found
+
+
+def descend(node: N | None, path: str) -> N | None:
+    """Return the node at a path below another one."""
+    for name in path[1:].split("/"):
+        node = node.children.get(name) if node is not None and node.children else None
+    return node
+
+
+def cloned(node: N) -> N:
+    """Return a copy of a node and all that is below it; the contents are shared."""
+    made = copy.copy(node)
+    if node.children is not None:
+        made.children = {name: cloned(child) for name, child in node.children.items()}
+    return made
+
+
+class SimWorld(MemoryWorld):
+    """An account of the model. See ``ModelWorld``."""
+
     root = ""  # the directory of the account where ``/`` of the scenarios is
 
     def __init__(
         self, account: AdlsAccount, weather: FaultInjector | None = None, seed: int = 0
     ) -> None:
+        super().__init__(seed, weather)
         self.account = account
-        self.weather = weather
-        self.processes: dict[str, Process] = {}
-        self.telling = True
-        self.seed = seed
 
     @classmethod
     def new(cls, seed: int = 0, watch: Watch | None = None) -> SimWorld:
@@ -130,16 +226,9 @@ class SimWorld:
         account = copy.copy(self.account)
         account.new_id = copy.copy(self.account.new_id)
         filesystem = copy.copy(account.head_filesystem(FILESYSTEM))
-        filesystem.root = _clone(filesystem.root)
+        filesystem.root = cloned(filesystem.root)
         account._filesystems = {FILESYSTEM: filesystem}
-        made = type(self)(account, None, self.seed)
-        made.processes = dict(self.processes)
-        made.telling = self.telling
-        return made
-
-    def storm(self, rng: random.Random, climate: Climate) -> None:
-        """See ``ModelWorld.storm``."""
-        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate)
+        return self.shared_with(type(self)(account, None, self.seed))
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -149,10 +238,6 @@ class SimWorld:
     def address(self, path: str) -> Address:
         """See ``World.address``."""
         return Address("abfs", AUTHORITY, f"{self.root}{path}".rstrip("/") or "/")
-
-    def time(self) -> float:
-        """See ``World.time``."""
-        return asyncio.get_running_loop().time()
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""
@@ -199,13 +284,6 @@ class Ids:
 def clock() -> float:
     """Return the time of the model: the running loop's, in this century."""
     return EPOCH + asyncio.get_running_loop().time()
-
-
-def _clone(node: Node) -> Node:
-    made = copy.copy(node)
-    if node.children is not None:
-        made.children = {name: _clone(child) for name, child in node.children.items()}
-    return made
 
 
 class LocalWorld:
@@ -300,7 +378,8 @@ class WatchedAccount(AdlsAccount):
         return self._checked(super().delete(*args, **kwargs))
 
     def _checked(self, answer: T) -> T:
-        self._watch.look(_Lazy(self, self._root))
+        root = find(self.head_filesystem(FILESYSTEM).root, self._root[1:])
+        self._watch.look(LazyTree(lambda path: _item(descend(root, path))))
         return answer
 
 
@@ -308,18 +387,7 @@ class WatchedOneLake(WatchedAccount, OneLakeAccount):
     """The same, of which Fabric manages the items."""
 
 
-class _Lazy(dict[str, Item]):
-    """The tree of an account, looked up path by path."""
-
-    def __init__(self, account: AdlsAccount, root: str) -> None:
-        super().__init__()
-        self._root = find(account.head_filesystem(FILESYSTEM).root, root[1:])
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """Return what is at ``path``."""
-        node: Node | None = self._root
-        for name in path[1:].split("/"):
-            node = node.children.get(name) if node is not None and node.children else None
-        if node is None:
-            return default
-        return Item() if node.is_dir else Item(node.read(), node.etag)
+def _item(node: Node | None) -> Item | None:
+    if node is None:
+        return None
+    return Item() if node.is_dir else Item(node.read(), node.etag)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from asynccommit.stores.base import Store
 from asynccommit.stores.gcs.store import GcsStore
@@ -15,31 +14,28 @@ from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.crashes import LINGERS, Crashed, InFlight, Process, When
-from asynccommit.testing.models.fault_rules import Climate, FaultInjector
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.gcs.refusals import GCS
 from asynccommit.testing.models.invariants import Item, bucket_item, bucket_tree
-from tests.support.crashes import Ids, Watch, clock
-from tests.support.strikes import CountedWeather
+from tests.support.crashes import Ids, LazyTree, MemoryWorld, Watch, clock
 
 BUCKET = "data"
 OPTIONS = {"endpoint_url": "http://gcs.test", "token": "anon", "max_concurrency": 6}
 
 
-class GcsWorld:
+class GcsWorld(MemoryWorld):
     """A bucket of the model, reached by the store that users have. See ``ModelWorld``."""
 
     words = True
+    dialect = GCS
 
     def __init__(
         self, service: GcsService, kind: str, seed: int = 0, watch: Watch | None = None
     ) -> None:
+        super().__init__(seed)
         self.service = service
-        self.weather: FaultInjector | None = None
         self.kind = kind
-        self.processes: dict[str, Process] = {}
-        self.telling = True
-        self.seed = seed
         self._watch = watch
 
     @classmethod
@@ -52,14 +48,7 @@ class GcsWorld:
 
     def copy(self) -> GcsWorld:
         """Return one with the same content, whose processes are the same."""
-        made = GcsWorld(self.service.copy(), self.kind, self.seed)
-        made.processes = dict(self.processes)
-        made.telling = self.telling
-        return made
-
-    def storm(self, rng: random.Random, climate: Climate) -> None:
-        """See ``ModelWorld.storm``."""
-        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate, GCS)
+        return self.shared_with(GcsWorld(self.service.copy(), self.kind, self.seed))
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -70,10 +59,6 @@ class GcsWorld:
     def address(self, path: str) -> Address:
         """See ``World.address``."""
         return Address("gs", BUCKET, path)
-
-    def time(self) -> float:
-        """See ``World.time``."""
-        return asyncio.get_running_loop().time()
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""
@@ -104,21 +89,8 @@ class WatchedApp(GcsApp):
         """See ``GcsApp.perform``."""
         answer = super().perform(call)
         if call.writes:
-            self._watch.look(_Lazy(self.service))
+            self._watch.look(LazyTree(partial(bucket_item, self.service, BUCKET)))
         return answer
-
-
-class _Lazy(dict[str, Item]):
-    """The tree of the bucket, looked up path by path."""
-
-    def __init__(self, service: GcsService) -> None:
-        super().__init__()
-        self._service = service
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """Return what is at ``path``."""
-        found = bucket_item(self._service, BUCKET, path)
-        return default if found is None else found
 
 
 class MortalTransport(InProcess):

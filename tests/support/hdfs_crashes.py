@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, Self
+from typing import Self
 
 from asynccommit.errors import StoreError
 from asynccommit.runtime.host import this_host
@@ -17,27 +16,21 @@ from asynccommit.stores.hdfs.store import HdfsStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Process
-from asynccommit.testing.models.fault_rules import AGAIN, TWICE, Climate, FaultInjector
+from asynccommit.testing.models.fault_rules import AGAIN, TWICE, Climate
 from asynccommit.testing.models.hdfs.client import MortalHdfsClient
 from asynccommit.testing.models.hdfs.namenode import HdfsNameNode, HdfsNode, HdfsWriteOptions
 from asynccommit.testing.models.invariants import Item
-from tests.support.crashes import Watch, clock
-from tests.support.strikes import CountedWeather
+from tests.support.crashes import LazyTree, MemoryWorld, Watch, clock, cloned, descend
 
 NAMENODE = "sim:8020"
 
 
-class HdfsWorld:
+class HdfsWorld(MemoryWorld):
     """A NameNode of the model, reached by the store that users have. See ``ModelWorld``."""
 
-    words = False
-
     def __init__(self, namenode: HdfsNameNode, seed: int = 0) -> None:
+        super().__init__(seed)
         self.namenode = namenode
-        self.weather: FaultInjector | None = None
-        self.processes: dict[str, Process] = {}
-        self.telling = True
-        self.seed = seed
         self._ids = count()
 
     @classmethod
@@ -48,17 +41,13 @@ class HdfsWorld:
     def copy(self) -> Self:
         """Return one with the same content, whose processes are the same."""
         namenode = copy.copy(self.namenode)
-        namenode.root = _clone(namenode.root)
-        made = type(self)(namenode, self.seed)
-        made.processes = dict(self.processes)
-        made.telling = self.telling
-        return made
+        namenode.root = cloned(namenode.root)
+        return self.shared_with(type(self)(namenode, self.seed))
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``; a NameNode executes a call that comes twice once."""
         rules = tuple(rule for rule in climate.faults if rule.kind not in (TWICE, AGAIN))
-        once = replace(climate, faults=rules)
-        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, once)
+        super().storm(rng, replace(climate, faults=rules))
 
     def store(self, process: Process) -> Store:
         """See ``World.store``; a process is of the user whose name its own begins with."""
@@ -73,10 +62,6 @@ class HdfsWorld:
     def address(self, path: str) -> Address:
         """See ``World.address``."""
         return Address("hdfs", NAMENODE, path)
-
-    def time(self) -> float:
-        """See ``World.time``."""
-        return asyncio.get_running_loop().time()
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""
@@ -137,28 +122,16 @@ class WatchedNameNode(HdfsNameNode):
     def rename(self, source: str, dest: str, overwrite: bool) -> None:
         """See ``HdfsNameNode.rename``."""
         super().rename(source, dest, overwrite)
-        self._watch.look(_Lazy(self))
+        self._look()
 
     def delete(self, path: str, recursive: bool) -> bool:
         """See ``HdfsNameNode.delete``."""
         found = super().delete(path, recursive)
-        self._watch.look(_Lazy(self))
+        self._look()
         return found
 
-
-class _Lazy(dict[str, Item]):
-    """The tree of a NameNode, looked up path by path."""
-
-    def __init__(self, namenode: HdfsNameNode) -> None:
-        super().__init__()
-        self._root = namenode.root
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """Return what is at ``path``."""
-        node: HdfsNode | None = self._root
-        for name in path[1:].split("/"):
-            node = node.children.get(name) if node is not None and node.children else None
-        return default if node is None else _item(node)
+    def _look(self) -> None:
+        self._watch.look(LazyTree(lambda path: _found(descend(self.root, path))))
 
 
 def _items(node: HdfsNode, path: str) -> list[tuple[str, Item]]:
@@ -169,12 +142,9 @@ def _items(node: HdfsNode, path: str) -> list[tuple[str, Item]]:
     return found
 
 
+def _found(node: HdfsNode | None) -> Item | None:
+    return None if node is None else _item(node)
+
+
 def _item(node: HdfsNode) -> Item:
     return Item() if node.children is not None else Item(node.data, f"{node.number}-{node.time}")
-
-
-def _clone(node: HdfsNode) -> HdfsNode:
-    made = copy.copy(node)
-    if node.children is not None:
-        made.children = {name: _clone(child) for name, child in node.children.items()}
-    return made

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import MortalS3Store, Process
-from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item
 from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.s3.refusals import S3
-from tests.support.crashes import Ids, clock
-from tests.support.strikes import CountedWeather
+from tests.support.crashes import Ids, MemoryWorld, clock
 
 
-class S3World:
+class S3World(MemoryWorld):
     """A bucket of the model. See ``ModelWorld``."""
 
-    words = False
+    dialect = S3
 
     def __init__(self, bucket: S3Bucket, seed: int = 0) -> None:
+        super().__init__(seed)
         self.bucket = bucket
-        self.weather: FaultInjector | None = None
-        self.processes: dict[str, Process] = {}
-        self.telling = True
-        self.seed = seed
 
     @classmethod
     def new(cls, seed: int = 0) -> S3World:
@@ -35,13 +27,7 @@ class S3World:
 
     def copy(self) -> S3World:
         """Return one with the same content, whose processes are the same."""
-        made = S3World(self.bucket.copy(), self.seed)
-        made.processes = dict(self.processes)
-        return made
-
-    def storm(self, rng: random.Random, climate: Climate) -> None:
-        """See ``ModelWorld.storm``."""
-        self.weather = CountedWeather(rng, asyncio.get_running_loop().time, climate, S3)
+        return self.shared_with(S3World(self.bucket.copy(), self.seed))
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -51,10 +37,6 @@ class S3World:
     def address(self, path: str) -> Address:
         """See ``World.address``."""
         return Address("s3a", "data", path)
-
-    def time(self) -> float:
-        """See ``World.time``."""
-        return asyncio.get_running_loop().time()
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""

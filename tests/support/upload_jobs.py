@@ -28,11 +28,10 @@ from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, MortalS3Store, Process, Suspension
-from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.s3.client import TOKEN, SimS3Store
 from asynccommit.testing.models.s3.model import S3Bucket, S3Object, UploadRules
 from asynccommit.testing.models.s3.refusals import S3
-from tests.support.crashes import EPOCH, clock
+from tests.support.crashes import EPOCH, DyingJob, MemoryWorld, clock, is_data
 from tests.support.strikes import CountedProcess
 
 BUCKET = "data"
@@ -50,37 +49,22 @@ SMALLEST = 4
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A job of uploads, and what was at its destination before.
+class Scenario(DyingJob):
+    """A job of uploads.
 
     Attributes:
-        name: of the test case.
-        tasks: of each task what it writes, relative path -> content.
-        before: absolute paths with their content.
-        mode: what the job does with what is there.
         committer: how its tasks have written.
-        options: how it is committed.
-        messages: whether the commit is given the commit messages of the tasks.
         tokens: whether its uploads bear them; Hadoop's tasks give none.
         killed: what a killed task attempt has begun to write, and an intent names.
         hadoop: the same of Hadoop's, which ``.pending`` files name.
         tmp: where a staging job has its own files, with the user's name.
     """
 
-    name: str
-    tasks: tuple[Mapping[str, str], ...]
-    before: Mapping[str, str] = field(default_factory=dict)
-    mode: Mode = Mode.APPEND
     committer: str = "magic"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    messages: bool = True
     tokens: bool = True
     killed: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
     tmp: str = "/tmp/alice"
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def files(self) -> dict[str, str]:
@@ -91,11 +75,11 @@ class Scenario:
     def kept(self) -> dict[str, str]:
         """What is there before and after, by the rules of the modes and no commit's."""
         gone = {*self.files}
-        if self.options.get("mark_success", True) or self.mode is Mode.REPLACE_TABLE:
+        if self.marks:
             gone.add(f"{ROOT}/_SUCCESS")
         leaves = {path.rpartition("/")[0] for path in self.files} - {ROOT}
         for path in self.before:
-            if path.startswith(f"{ROOT}/") and _is_data(path):
+            if path.startswith(f"{ROOT}/") and is_data(path, ROOT):
                 replaced = self.mode is Mode.REPLACE_TABLE or (
                     self.mode is Mode.REPLACE_PARTITIONS
                     and any(path.startswith(f"{leaf}/") for leaf in leaves)
@@ -109,11 +93,6 @@ class Scenario:
             return MagicLayout(DEST, job_id)
         tmp = Address("s3", BUCKET, self.tmp)
         return StagingLayout(DEST, job_id, committer=self.committer, tmp=tmp)
-
-
-def _is_data(path: str) -> bool:
-    names = path.removeprefix(f"{ROOT}/").split("/")
-    return not any(name[:1] in ("_", ".") for name in names)
 
 
 # --- where it is ------------------------------------------------------------------------------
@@ -183,17 +162,15 @@ class Ids:
         return f"upload-{next(self._numbers)}"
 
 
-class World:
+class World(MemoryWorld):
     """A bucket with what is in it, and the processes that ever reached it."""
 
     dialect = S3
 
     def __init__(self, bucket: WatchedBucket, seed: int = 0) -> None:
+        super().__init__(seed)
         self.bucket = bucket
-        self.processes: dict[str, Process] = {}
-        self.seed = seed
         self.tokens = True
-        self.weather: FaultInjector | None = None
         self.known = True
 
     @classmethod
@@ -217,8 +194,7 @@ class World:
 
     def copy(self) -> World:
         """Return one with the same content, whose processes are the same."""
-        made = World(self.bucket.copy(), self.seed)
-        made.processes = dict(self.processes)
+        made = self.shared_with(World(self.bucket.copy(), self.seed))
         made.tokens = self.tokens
         made.known = self.known
         return made
