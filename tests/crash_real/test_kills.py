@@ -11,9 +11,13 @@ import pytest
 
 from asynccommit.testing.emulators.adls.emulator import running_emulator
 from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
+from asynccommit.testing.emulators.s3_express.emulator import running_express_emulator
 from asynccommit.testing.models.gcs.model import BucketOptions
+from asynccommit.testing.models.s3.directory_bucket import DirectoryRules
+from tests.crash_real.express_place import ExpressPlace
 from tests.crash_real.kills import Harness
 from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace, OneLakePlace, tokens_by_az
+from tests.support.express import BUCKET
 from tests.support.selection import amount
 
 KILLS = amount("ASYNCCOMMIT_KILLS", quick=2, full=20)
@@ -70,3 +74,14 @@ def test_kills_on_a_bucket(kind: str) -> None:
     buckets = {"data": BucketOptions(hns=kind == "hns")}
     with running_gcs_emulator(buckets=buckets) as emulator:
         kill_all(Harness(GcsPlace(emulator), random.Random(SEED)), KILLS // 2)
+
+
+@pytest.mark.every(3, 0)
+@pytest.mark.sample(1)
+@pytest.mark.full
+@pytest.mark.parametrize("keeps_etag", [True, False])
+def test_kills_on_a_directory_bucket(keeps_etag: bool) -> None:
+    """The same on S3 that renames, half as often whether a rename keeps the etag or not."""
+    switches = DirectoryRules(keeps_etag=keeps_etag)
+    with running_express_emulator(buckets=[BUCKET], switches=switches) as emulator:
+        kill_all(Harness(ExpressPlace(emulator), random.Random(SEED)), KILLS // 2)
