@@ -7,6 +7,7 @@ from asynccommit.demo.hdfs import HDFS_MONTHS, HdfsOutcome, run_on_hdfs
 from asynccommit.demo.local import DemoResult, Side, run
 from asynccommit.demo.outcome import Killed, Overwritten, StoreBehaviour
 from asynccommit.demo.s3 import S3, S3_MONTHS, S3_WEATHER, run_on_s3
+from asynccommit.demo.s3_express import ExpressOutcome, run_on_s3_express
 
 __all__ = [
     "GCS",
@@ -21,6 +22,7 @@ __all__ = [
     "BucketSide",
     "Copied",
     "DemoResult",
+    "ExpressOutcome",
     "HdfsOutcome",
     "Killed",
     "Overwritten",
@@ -31,4 +33,5 @@ __all__ = [
     "run_on_gcs",
     "run_on_hdfs",
     "run_on_s3",
+    "run_on_s3_express",
 ]

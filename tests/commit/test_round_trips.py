@@ -17,7 +17,7 @@ from asynccommit.simulate.setup import Setup
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.support.round_trips import ANSWER, Cost, MeasuredJob
+from tests.support.round_trips import ANSWER, Cost, MeasuredExpress, MeasuredJob
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,19 @@ def test_the_budget_of_a_commit_in_a_bucket(
     climate = Climate(latency=Latency(first=ANSWER))
     figures = run_commit(Setup(files, partitions, partitions, climate, store=store))
     assert (sum(figures.requests.values()), round(figures.seconds / ANSWER)) == budget
+
+
+@pytest.mark.parametrize(
+    "files, tasks, partitions, task, job, visible",
+    [
+        (1, 1, 1, (4, 4), (54, 38), 22),
+        (20, 4, 5, (12, 4), (99, 38), 22),
+        (200, 8, 10, (37, 4), (468, 43), 27),
+    ],
+)
+def test_the_budget_of_a_commit_in_a_directory_bucket(
+    files: int, tasks: int, partitions: int, task: Cost, job: Cost, visible: int
+) -> None:
+    """The same on S3 that renames: a HEAD of each file, because listings show no checksums."""
+
+    assert run_virtual(MeasuredExpress().run(files, tasks, partitions)) == (task, job, visible)

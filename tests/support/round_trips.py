@@ -18,15 +18,21 @@ from asynccommit.options.job import Options
 from asynccommit.stores.adls.flat.store import FlatBlobStore
 from asynccommit.stores.base import Store
 from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.s3.renaming_store import S3RenamingStore
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.emulators.adls.inprocess import InProcessAdls
+from asynccommit.testing.emulators.s3_express.app import ExpressApp
+from asynccommit.testing.emulators.s3_express.inprocess import ExpressInProcess
 from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.seeds import Seeds
+from tests.support.express import BUCKET as EXPRESS_BUCKET
+from tests.support.express import OPTIONS as EXPRESS_OPTIONS
+from tests.support.express import new_service
 from tests.support.storms import host
 
 ANSWER = 0.03
@@ -59,7 +65,7 @@ class SteadyWeather:
 
     def decide(self, op: str, path: str) -> FaultDecision:
         """Note a request."""
-        self.seen.append((asyncio.get_running_loop().time(), op, path))
+        self.seen.append((asyncio.get_running_loop().time(), op, f"/{path.lstrip('/')}"))
         return CLEAR._replace(before=ANSWER)
 
     def visible(self) -> float:
@@ -164,3 +170,17 @@ class MeasuredBlocks(MeasuredUploads):
         )
         layout = MagicLayout(address, "0123abcd-0000-4000-8000-000000000001")
         self.job = MagicCommitter(self.store, layout, Options(), self.host)
+
+
+class MeasuredExpress(_Measured[ManifestCommitter]):
+    """A job in a directory bucket of S3 whose requests are counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        transport = ExpressInProcess(ExpressApp(new_service(host=self.host)), self.weather)
+        options = {**EXPRESS_OPTIONS, "conditional_put": True}
+        address = Address("s3", EXPRESS_BUCKET, "/table")
+        self.store = self.wrapped(
+            S3RenamingStore(address, options, environ={}, host=self.host, transport=transport)
+        )
+        self.job = ManifestCommitter(self.store, Layout(address, "job"), Options(), self.host)

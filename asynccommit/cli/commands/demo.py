@@ -161,6 +161,25 @@ def demo_s3(
     _show(output, run_on_s3(keep, months=months, weather=weather, say=output.note))
 
 
+@app.command("s3-express")
+@reporting
+def demo_s3_express(
+    output: Output,
+    latency: Latency = "5ms",
+    limit: Limit = 3500,
+    lost: Annotated[str, _lost("the renames")] = "5%",
+    keep: Keep = None,
+) -> None:
+    """Commit files of Python tasks to an emulated directory bucket of S3.
+
+    Kills the driver among its renames, then finishes its commit.
+    """
+    from asynccommit.demo import StoreBehaviour, run_on_s3_express
+
+    weather = StoreBehaviour(latency, limit, lost)
+    _show(output, run_on_s3_express(keep, weather=weather, say=output.note))
+
+
 @app.command("hdfs")
 @reporting
 def demo_hdfs(

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError, place
 from asynccommit.testing.emulators.s3_express.app import ExpressApp
 from asynccommit.testing.emulators.s3_express.call import ExpressCall
 from asynccommit.testing.emulators.s3_express.wire import ExpressResponse, refused
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.fault_rules import CLEAR, FaultInjector
+from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
 from asynccommit.testing.models.in_process import LateEffects, LostError
 from asynccommit.testing.models.s3.refusals import refuse
 from asynccommit.testing.models.virtual_loop import pause
 
 _ALWAYS = {"x-amz-request-id": "in-process"}
+
+
+class ExpressWeather(Protocol):
+    """The source of fault decisions, as a ``FaultInjector`` is one."""
+
+    def decide(self, op: str, path: str, /) -> FaultDecision:
+        """Return what becomes of a request."""
+        ...
 
 
 class ExpressInProcess(LateEffects):
@@ -34,7 +43,7 @@ class ExpressInProcess(LateEffects):
     """
 
     def __init__(
-        self, app: ExpressApp, weather: FaultInjector | None = None, *, patience: float = 0.0
+        self, app: ExpressApp, weather: ExpressWeather | None = None, *, patience: float = 0.0
     ) -> None:
         super().__init__(patience)
         self.app = app
