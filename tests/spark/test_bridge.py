@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from asynccommit import sync
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge, heartbeat
 from asynccommit.spark.bridge import Bridge
@@ -434,3 +434,10 @@ def test_a_job_that_another_process_has_set_up_is_told_apart(tmp_path: Path) -> 
     assert first["ok"]
     assert (second["ok"], second["kind"]) == (False, "JobTakenError")
     assert owner.read_bytes() == said
+
+
+def test_uploads_to_a_directory_bucket_are_refused_at_the_set_up() -> None:
+    """Files are renamed there, and the tasks of Spark upload."""
+    asked = {"conf": {}, "committer": "magic", "dest": "s3a://data--use1-az4--x-s3/t"}
+    with pytest.raises(UnsupportedError, match=r"renamed into place.* write from Python"):
+        bridge.options_for(asked)
