@@ -117,7 +117,7 @@ class Sweeper:
             if run.store.traits.aborts:
                 swept.uploads += len(aborted)
             else:
-                swept.staying += len(aborted)
+                swept.staying += len({*aborted} - swept.names)  # sets and intents name them
             if len(swept.names) < _MANY:
                 swept.names.update(aborted)
         run.meter.step()
