@@ -52,3 +52,17 @@ def test_a_job_that_commits_after_a_week_must_run_again() -> None:
         assert {path for path, _ in changed} == set()
 
     run_virtual(run())
+
+
+def test_an_abort_says_how_many_uploads_stay() -> None:
+    """Each counts once, whichever of the job's files name it; nothing is visible of them."""
+
+    async def run() -> None:
+        job, world = ready(SCENARIOS[0], of=FlatWorld)
+        who = driver(world, job.scenario, "first")
+        report = await who.job.abort_job()
+        assert [text for text in report.warnings if text.startswith("5 uploads cannot be aborted")]
+        assert report.uploads == 0
+        assert job.undone(world.state()) == []
+
+    run_virtual(run())
