@@ -143,7 +143,7 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
 @pytest.mark.full
 @pytest.mark.every(3)
 @pytest.mark.sample(1)
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some run ends in a way in which it must not."""

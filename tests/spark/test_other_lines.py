@@ -43,6 +43,7 @@ WITHOUT = (  # what the sources do not need; the rest is 130 MB, fetched once
 
 
 @pytest.mark.jvm
+@pytest.mark.full
 def test_sources_compile_for_the_oldest_spark(tmp_path: Path) -> None:
     """Janino compiles them against Scala 2.12, and finds each method that they override."""
     java = java_command()

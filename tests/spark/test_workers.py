@@ -14,7 +14,7 @@ from asynccommit.testing import AdlsEmulator, Climate, running_emulator
 from tests.support.abfs import conf_of, why_not
 from tests.support.spark import cluster, run_script
 
-pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.every(4), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.every(4), pytest.mark.timeout(900)]
 
 FILES = 120
 _SLOW = {"latency": {"model": "lognormal", "median": 0.05, "sigma": 0.3}}
