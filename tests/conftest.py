@@ -76,6 +76,9 @@ def blockbuster() -> Iterator[BlockBuster]:
     with blockbuster_ctx("asynccommit") as guard:
         # The kernel knows the working directory: nothing is read.
         guard.functions["os.getcwd"].can_block_in("asynccommit/options/checked.py", "located")
+        # A report that is shown as text imports what shows it, once.
+        for function in guard.functions.values():
+            function.can_block_in("asynccommit/showing.py", "display")
         # A quick callback is waited for, and one that blocks half a second at most.
         apart = ("asynccommit/runtime/apart.py", "__call__")
         guard.functions["threading.Lock.acquire"].can_block_in(*apart)

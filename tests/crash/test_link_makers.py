@@ -85,14 +85,23 @@ class LinkMaker:
             self._kept.append((kept, link))
 
     def give_back(self) -> None:
-        """Put every directory where its link is by now; one whose link is gone stays away."""
-        for kept, target in reversed(self._kept):
-            below = [Path(top, name) for top, names, _ in os.walk(self._dest) for name in names]
-            for path in below:
-                if path.is_symlink() and os.readlink(path) == target:
-                    path.unlink()
-                    kept.rename(path)
+        """Put every directory where its link is by now; one whose link is gone stays away.
+
+        A link may be in a directory that comes back after it: a job that has opened a directory
+        moves links there even while it is away.
+        """
+        while back := [(kept, path) for kept, link in self._kept for path in self._links(link)]:
+            kept, path = back[0]
+            path.unlink()
+            kept.rename(path)
+            self._kept = [pair for pair in self._kept if pair[0] != kept]
         self._kept.clear()
+
+    def _links(self, target: str) -> Iterator[Path]:
+        for top, names, _ in os.walk(self._dest):
+            for path in (Path(top, name) for name in names):
+                if path.is_symlink() and os.readlink(path) == target:
+                    yield path
 
 
 class Story:
