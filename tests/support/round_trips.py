@@ -73,7 +73,7 @@ class SteadyWeather:
         ends = (
             ("rename", "/table/_SUCCESS"),
             ("put", "/table/_SUCCESS"),
-            ("create", "data/table/_SUCCESS"),
+            ("create", "/data/table/_SUCCESS"),
         )
         return next(at + ANSWER for at, *request in self.seen if tuple(request) in ends)
 

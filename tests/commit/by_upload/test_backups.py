@@ -51,7 +51,7 @@ def test_copies_that_a_rollback_has_kept(name: str) -> None:
                 world.place(f"{ROOT}/y", "of another")
                 said = await told(driver(world, scenario, "back").job.rollback_job())
             await task
-            if "left=1" in said:
+            if "not_restored=1" in said:
                 kept += 1
                 lost += [request] * (b"precious" not in world.state().files.values())
         return kept, lost

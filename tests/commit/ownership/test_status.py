@@ -11,6 +11,7 @@ import pytest
 
 from asynccommit.commit.orders import GRANT
 from asynccommit.commit.ownership.status import CommitState, read_state
+from asynccommit.commit.planning import plan_file
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.testing.models.crashes import Process
 from asynccommit.testing.models.virtual_loop import run_virtual
@@ -19,6 +20,12 @@ from tests.crash.recovery import Job, ready, until_death
 from tests.crash.scenarios import FRESH
 from tests.crash.workers import SimRunner
 from tests.support.crashes import ModelWorld
+
+
+@pytest.fixture(autouse=True)
+def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a plan of a few rows have several chunks, which workers do."""
+    monkeypatch.setattr(plan_file, "CHUNK_ROWS", 2)
 
 
 async def begun() -> tuple[Job, ModelWorld, Any]:
