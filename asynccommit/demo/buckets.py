@@ -13,7 +13,7 @@ from rich.table import Table
 
 from asynccommit.commit.layouts.layout import TEMPORARY
 from asynccommit.demo import flights
-from asynccommit.demo.emulated import RunningEmulator
+from asynccommit.demo.emulated import RunningEmulator, losing
 from asynccommit.demo.flights import Ground, Say
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.outcome import (
@@ -430,8 +430,7 @@ class _BucketScenario(Scenario):
         return None
 
     def _losing(self) -> Mapping[str, object]:
-        probability = float(self._weather.lost.rstrip("%")) / 100
-        return {"kind": "cut", "op": self._store.op, "probability": probability, "every": 1}
+        return losing(self._store.op, self._weather.lost)
 
 
 def _is_left(name: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import AsyncCommitError
+from asynccommit.testing.emulators.config import read_share
 
 _PATIENCE = 10.0
 
@@ -48,6 +49,14 @@ class RunningEmulator:
         request = urllib.request.Request(self.endpoint + path, data, method=method)
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
             return json.load(answer)
+
+
+def losing(op: str, share: str) -> Mapping[str, object]:
+    """Return the fault by which a share of the requests ``op`` are done and not answered.
+
+    Raises ``OptionError`` if ``share`` is invalid.
+    """
+    return {"kind": "cut", "op": op, "probability": read_share(share)}
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from asynccommit.demo import (
     gcs,
 )
 from asynccommit.demo.crash import KilledTable
-from asynccommit.demo.emulated import serving
+from asynccommit.demo.emulated import losing, serving
 from asynccommit.demo.flights import MARK, find_flights, prepare, unpack
 from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.outcome import in_words, show_ratio
@@ -281,14 +281,14 @@ def test_only_wanted_months_are_unpacked(
 def test_emulator_of_a_demo(tmp_path: Path) -> None:
     """It runs for as long as the block; what it counts and how it strikes can be asked for."""
     with serving("gcs", ["--bucket", "flights"], tmp_path / "log") as emulator:
-        emulator.strike({"kind": "cut", "op": "move"})
+        emulator.strike(losing("move", "0.02"))
         assert emulator.ask("/storage/v1/b/flights/o") == {"kind": "storage#objects"}
         assert emulator.stats()["requests"] == {"list": 1}
         emulator.forget_stats()
         assert (emulator.stats()["requests"], emulator.stats()["struck"]) == ({}, {})
         [fault] = emulator.stats()["climate"]["faults"]
 
-    assert (fault["kind"], fault["op"]) == ("cut", "move")
+    assert (fault["kind"], fault["op"], fault["probability"]) == ("cut", "move", 0.02)
     with pytest.raises(OSError, match="refused"):
         emulator.stats()
 
