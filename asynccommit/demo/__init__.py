@@ -6,8 +6,9 @@ from asynccommit.demo.gcs import GCS, GCS_WEATHER, MONTHS, run_on_gcs
 from asynccommit.demo.hdfs import HDFS_MONTHS, HdfsOutcome, run_on_hdfs
 from asynccommit.demo.local import DemoResult, Side, run
 from asynccommit.demo.outcome import Killed, Overwritten, StoreBehaviour
+from asynccommit.demo.python_tasks import ResumedOutcome
 from asynccommit.demo.s3 import S3, S3_MONTHS, S3_WEATHER, run_on_s3
-from asynccommit.demo.s3_express import ExpressOutcome, run_on_s3_express
+from asynccommit.demo.s3_express import run_on_s3_express
 
 __all__ = [
     "GCS",
@@ -22,10 +23,10 @@ __all__ = [
     "BucketSide",
     "Copied",
     "DemoResult",
-    "ExpressOutcome",
     "HdfsOutcome",
     "Killed",
     "Overwritten",
+    "ResumedOutcome",
     "Side",
     "StoreBehaviour",
     "run",

@@ -110,11 +110,11 @@ class Bucket:
     def files(self, table: str) -> dict[str, str]:
         """Return the visible data files of a table, with their versions."""
         found = self._objects(f"{table}/").items()
-        return {name: v for name, v in found if name.endswith(".parquet") and not _is_left(name)}
+        return {name: v for name, v in found if name.endswith(".parquet") and not is_left(name)}
 
     def left(self, table: str) -> int:
         """Return the number of a table's objects that belong to jobs."""
-        return sum(map(_is_left, self._objects(f"{table}/")))
+        return sum(map(is_left, self._objects(f"{table}/")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,7 +433,8 @@ class _BucketScenario(Scenario):
         return losing(self._store.op, self._weather.lost)
 
 
-def _is_left(name: str) -> bool:
+def is_left(name: str) -> bool:
+    """Return whether a file belongs to a job."""
     return any(part in name for part in _LEFT)
 
 
