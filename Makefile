@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 demo-s3-express demo-hdfs test test-rest test-all test-field \
+.PHONY: help demo demo-adls demo-gcs demo-s3 demo-s3-express demo-azure-flat demo-hdfs test test-rest test-all test-field \
 	witness bench docs lint format lock man clean setup java
 
 help:  ## list the targets
@@ -39,6 +39,9 @@ demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop
 
 demo-s3-express: $(STAMP)  ## Python's files to an emulated bucket that renames: killed and resumed
 	$(BIN)/asynccommit demo s3-express $(ARGS)
+
+demo-azure-flat: $(STAMP)  ## Python's files to an emulated flat account of Azure: killed and resumed
+	$(BIN)/asynccommit demo azure-flat $(ARGS)
 
 demo-hdfs: java $(STAMP)  ## and to the servers of HDFS: committed by Spark, by us, killed and resumed
 	$(BIN)/asynccommit demo hdfs $(ARGS)

@@ -1,6 +1,7 @@
 """Demos that compare Spark's own committer with this one."""
 
 from asynccommit.demo.adls import AdlsOutcome, run_on_adls
+from asynccommit.demo.azure_flat import run_on_azure_flat
 from asynccommit.demo.buckets import BucketOutcome, BucketSide, Copied
 from asynccommit.demo.gcs import GCS, GCS_WEATHER, MONTHS, run_on_gcs
 from asynccommit.demo.hdfs import HDFS_MONTHS, HdfsOutcome, run_on_hdfs
@@ -31,6 +32,7 @@ __all__ = [
     "StoreBehaviour",
     "run",
     "run_on_adls",
+    "run_on_azure_flat",
     "run_on_gcs",
     "run_on_hdfs",
     "run_on_s3",

@@ -1,4 +1,4 @@
-"""The demos of Python tasks: on a directory bucket of S3."""
+"""The demos of Python tasks: on a directory bucket of S3, and on a flat account of Azure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster
 
-from asynccommit.cli.commands.demo import demo_s3_express
+from asynccommit.cli.commands.demo import demo_azure_flat, demo_s3_express
 from asynccommit.demo import (
     ResumedOutcome,
     StoreBehaviour,
+    run_on_azure_flat,
     run_on_s3_express,
 )
+from asynccommit.demo.azure_flat import AZURE_FLAT_WEATHER
 from asynccommit.demo.s3_express import EXPRESS_WEATHER
 from asynccommit.errors import OptionError
 from asynccommit.runtime.cells import to_text
@@ -42,8 +44,8 @@ OUTCOME = ResumedOutcome(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "run, change",
-    [(run_on_s3_express, "rename")],
-    ids=["s3-express"],
+    [(run_on_s3_express, "rename"), (run_on_azure_flat, "Put Block List")],
+    ids=["s3-express", "azure-flat"],
 )
 def test_a_killed_driver_leaves_a_commit_that_another_process_ends(
     tmp_path: Path, blockbuster: BlockBuster, run: Callable[..., ResumedOutcome], change: str
@@ -85,7 +87,7 @@ def test_what_went_wrong_is_a_check_that_failed(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "command, weather",
-    [(demo_s3_express, EXPRESS_WEATHER)],
+    [(demo_s3_express, EXPRESS_WEATHER), (demo_azure_flat, AZURE_FLAT_WEATHER)],
 )
 def test_defaults_of_a_command_are_those_of_its_function(
     command: Callable[..., None], weather: StoreBehaviour
@@ -96,7 +98,7 @@ def test_defaults_of_a_command_are_those_of_its_function(
     assert StoreBehaviour(default["latency"], default["limit"], default["lost"]) == weather
 
 
-@pytest.mark.parametrize("run", [run_on_s3_express])
+@pytest.mark.parametrize("run", [run_on_s3_express, run_on_azure_flat])
 def test_a_directory_of_somebody_else_is_refused(
     tmp_path: Path, run: Callable[..., ResumedOutcome]
 ) -> None:

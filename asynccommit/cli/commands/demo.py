@@ -180,6 +180,25 @@ def demo_s3_express(
     _show(output, run_on_s3_express(keep, weather=weather, say=output.note))
 
 
+@app.command("azure-flat")
+@reporting
+def demo_azure_flat(
+    output: Output,
+    latency: Latency = "20ms",
+    limit: Limit = 20_000,
+    lost: Annotated[str, _lost("the block lists")] = "5%",
+    keep: Keep = None,
+) -> None:
+    """Commit files of Python tasks to an emulated flat account of Azure.
+
+    Kills the driver among its block lists, then finishes its commit.
+    """
+    from asynccommit.demo import StoreBehaviour, run_on_azure_flat
+
+    weather = StoreBehaviour(latency, limit, lost)
+    _show(output, run_on_azure_flat(keep, weather=weather, say=output.note))
+
+
 @app.command("hdfs")
 @reporting
 def demo_hdfs(
