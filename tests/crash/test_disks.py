@@ -26,12 +26,13 @@ PLANTED = 30  # seeds of a stage
 def emptied_directories_are_work(patch: pytest.MonkeyPatch) -> None:
     """Keep a committed job that has the directories of its own tasks."""
 
-    async def finish(self: object, run: CommitContext, state: object) -> None:
+    async def finish(self: object, run: CommitContext, state: object) -> CommitContext:
         if await has_work(run):
             run.warn(f"{run.layout.attempt_dir} was kept: tasks have written there since")
             await delete_remains(run)
         else:
             await clean(run)
+        return run
 
     patch.setattr(publisher.RenamePublisher, "finish", finish)
 
