@@ -29,7 +29,7 @@ from asynccommit.mapreduce.marker_store import Committed
 from asynccommit.mapreduce.markers import SUCCESS, Action, start_up
 from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.virtual_loop import run_virtual
-from tests.crash.worlds import EXPRESS, KINDS, new_world
+from tests.crash.worlds import KINDS, new_world
 from tests.support.am import (
     DIGEST,
     PARTS,
@@ -520,9 +520,7 @@ async def sleeps_and_is_replaced(kind: str, stop: Suspension) -> list[str]:
         problems += truth(world, told)
         if not isinstance(new, Committed):
             problems.append(f"not committed by the second: {new!r}")
-        fine = isinstance(told, Committed | LeaseLostError | OwnedError)
-        # Nobody sends a request again here, and a session may have ended meanwhile.
-        if not fine and not (kind in EXPRESS and "the session had expired" in f"{told}"):
+        if not isinstance(told, Committed | LeaseLostError | OwnedError):
             problems.append(f"the first was told {told!r}")
     return [f"{kind}, {stop}: {problem}" for problem in problems]
 

@@ -30,10 +30,12 @@ from tests.support.crashes import Ids, Watch, clock
 from tests.support.express import BUCKET, OPTIONS
 from tests.support.strikes import CountedWeather
 
+_LONG = 1e9
+"""Seconds of a session: a store without policies sends nothing again that one has ended for."""
 KINDS: Mapping[str, DirectoryRules] = {
-    "express": DirectoryRules(),
+    "express": DirectoryRules(session=_LONG),
     "express-new-etags": DirectoryRules(
-        keeps_etag=False, remembers=1e9, missing="PreconditionFailed"
+        session=_LONG, keeps_etag=False, remembers=1e9, missing="PreconditionFailed"
     ),
 }
 """The undocumented points, each both ways."""
