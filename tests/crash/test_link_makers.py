@@ -6,6 +6,7 @@ looked at, and between its look-up and its system call.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.errors import AsyncCommitError, DeniedError
+from asynccommit.errors import AsyncCommitError, CommitError, DeniedError
 from asynccommit.options.job import Mode
 from asynccommit.stores.local import pins
 from asynccommit.stores.policies.funnel import Call, Op, Policy
@@ -200,6 +201,60 @@ async def test_nobody_follows_a_link(tmp_path: Path) -> None:
     """Nothing behind a link comes or goes, and the job ends whole or undone."""
     strikes = [await told(tmp_path / str(seed), seed) for seed in range(SEEDS)]
     assert sum(strikes) > SEEDS // 2
+
+
+class Taker:
+    """A policy that exchanges the owner's directory for a link once another has claimed the commit.
+
+    Args:
+        dest: the table.
+        away: where the directory goes.
+    """
+
+    def __init__(self, dest: Path, away: Path) -> None:
+        self._dest, self._away = dest, away
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def around(op: Op) -> Any:
+            answer = await call(op)
+            if op.name == "put" and "commit-owner-" in op.args[0]:
+                await asyncio.to_thread(self._take)
+            return answer
+
+        return around
+
+    def _take(self) -> None:
+        place = next(self._dest.glob("_temporary/*/*/commit-epoch-000001"))
+        place.rename(self._away)
+        place.symlink_to(self._away)
+
+    def give_back(self) -> None:
+        """Put the directory back."""
+        place = next(self._dest.glob("_temporary/*/*/commit-epoch-000001"))
+        place.unlink()
+        self._away.rename(place)
+
+
+async def test_a_link_in_the_place_of_an_owner_is_no_rollback(tmp_path: Path) -> None:
+    """A rollback is not said to be finished while the directory of its owner is elsewhere."""
+    dest = tmp_path / "table"
+    own = partial(committer, dest, on_failure="keep", delete_target_files=True)
+    taker = Taker(dest, tmp_path / "away")
+    write(dest, OLD)
+    job = own()
+    await job.setup_job()
+    await run_task(job, 0, NEW)
+    with pytest.raises(CommitError):
+        await own(Faults(Fault("rename", DeniedError, "/day=2/b"))).commit_job()
+
+    with pytest.raises(CommitError, match="put the directory back"):
+        await own(taker).rollback_job(force=True)
+
+    taker.give_back()
+    await own().rollback_job(force=True)
+    assert visible(dest) == OLD
 
 
 async def test_a_way_that_follows_links_is_found(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -217,16 +217,21 @@ def _directories(found: Mapping[str, Info]) -> list[str]:
 
 
 def _epochs(layout: Layout, found: Mapping[str, Info]) -> list[int]:
-    """Return the numbers of the owners' directories.
-
-    Raises ``ManifestError`` for a link in the place of one: what the commit has moved aside, and
-    would seem not to have moved, is wherever that directory was taken.
-    """
-    for path, info in found.items():
-        if epoch_of(path) and info.kind is Kind.OTHER:
-            text = "is a link in the place of a directory of the commit: put the directory back"
-            raise ManifestError(layout.url(path), text)
+    """Return the numbers of the owners' directories. Raises ``ManifestError`` for links."""
+    refuse_links(layout, found.values())
     return sorted(n for n in map(epoch_of, _directories(found)) if n)
+
+
+def refuse_links(layout: Layout, found: Iterable[Info]) -> None:
+    """Raise ``ManifestError`` for a link in the place of an owner's directory.
+
+    What the commit has moved aside, and would seem not to have moved, is wherever that directory
+    was taken.
+    """
+    for info in found:
+        if epoch_of(info.path) and info.kind is Kind.OTHER:
+            text = "is a link in the place of a directory of the commit: put the directory back"
+            raise ManifestError(layout.url(info.path), text)
 
 
 async def _stop(store: Store, layout: Layout, claim: Claim) -> OwnerStop | None:

@@ -21,7 +21,7 @@ from asynccommit.commit.layouts.layout import Layout
 from asynccommit.commit.ownership.directory_of import directory_of
 from asynccommit.commit.ownership.flat_namespace import is_closed
 from asynccommit.commit.ownership.lease import MARGIN, Lease, is_under_way, lease_of
-from asynccommit.commit.ownership.status import CommitState, epoch_of, read_state
+from asynccommit.commit.ownership.status import CommitState, epoch_of, read_state, refuse_links
 from asynccommit.commit.trees import merge
 from asynccommit.errors import (
     ExistsError,
@@ -237,12 +237,15 @@ async def _write_claim(run: CommitContext, claim: Claim) -> None:
 async def _take_place(run: CommitContext, lease: Lease) -> None:
     """Take over the last owner's files, and fence all earlier owners.
 
-    A file is put in the place of their directories: it blocks renames and new directories. Raises
-    ``LeaseLostError`` if a later owner was quicker.
+    A file is put in the place of their directories: it blocks renames and new directories.
+
+    Raises ``LeaseLostError`` if a later owner was quicker, and ``ManifestError`` for a link in the
+    place of a directory.
     """
     listing = await list_if_there(run.store, run.layout.attempt_dir)
     if run.layout.owner(run.identity.epoch) not in {info.path for info in listing}:
         raise lease_lost(run, "another process ended it a moment ago")
+    refuse_links(run.layout, listing)
     places = [info for info in listing if epoch_of(info.path)]
     last = max((epoch_of(info.path) for info in places if info.is_dir), default=0)
     if max((epoch_of(info.path) for info in places), default=0) > run.identity.epoch:
