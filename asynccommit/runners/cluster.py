@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 
 import orjson
 
@@ -32,7 +33,7 @@ _LONGEST = 600.0
 _TELLING = re.compile(r"[\w.]*(Error|Exception)\b.*")
 
 
-class Cluster:
+class Cluster(ABC):
     """A ``Runner`` of a cluster. Its subclasses say how a task is run there.
 
     Args:
@@ -47,19 +48,19 @@ class Cluster:
         self._given = workers
         self.workers = workers or 1
 
+    @abstractmethod
     async def connect(self) -> int:
         """Return the number of processes that the cluster has.
 
         Raises ``UnsupportedError`` if there is no cluster.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def _run(self, parcel: Parcel) -> bytes:
         """Have ``do`` run in a process of the cluster; return its answer.
 
         Raises what the cluster raises.
         """
-        raise NotImplementedError
 
     async def open(self, order: Order) -> None:
         """See ``Runner.open``: as many processes as there will be workers look."""
