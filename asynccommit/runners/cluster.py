@@ -96,7 +96,7 @@ class Cluster(ABC):
             raise error_of(answer["error"])
         return answer
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027  there is nothing to end
         """See ``Runner.aclose``: the cluster is the caller's."""
 
 

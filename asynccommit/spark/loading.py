@@ -17,7 +17,7 @@ from asynccommit.spark.jars import build_id, fitting_jar, other_build, running_s
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
 STREAM_PROTOCOL = "org.asynccommit.spark.AsyncCommitStreamProtocol"
 STREAM_GUARD = "org.asynccommit.spark.StreamExtensions"
-"""What adds the guard of streams to every session of a JVM."""
+"""The class that adds the guard of streams to every session of a JVM."""
 
 _GUARD = "org.asynccommit.spark.StreamGuard"
 _METHODS = "org.apache.spark.sql.ExperimentalMethods"

@@ -1,4 +1,4 @@
-"""What keeps late block lists out has three parts, and the harness misses each of them."""
+"""Three bounds keep late block lists out: without any one of them the harness finds a file."""
 
 from __future__ import annotations
 

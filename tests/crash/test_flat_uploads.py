@@ -31,7 +31,7 @@ def test_a_crash_at_every_write(scenario: Scenario) -> None:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_request_that_comes_late(scenario: Scenario) -> None:
-    """What a dead driver has sent, and comes when all is over, changes nothing that is seen."""
+    """A request of a dead driver that arrives after the end changes nothing that readers see."""
     assert run_virtual(points(scenario, When.LATE, LATE_ONES, TURNS, of=FlatWorld)) == []
 
 

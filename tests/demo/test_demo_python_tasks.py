@@ -92,7 +92,7 @@ def test_what_went_wrong_is_a_check_that_failed(wrong: dict[str, Any]) -> None:
 def test_defaults_of_a_command_are_those_of_its_function(
     command: Callable[..., None], weather: StoreBehaviour
 ) -> None:
-    """What a command does without options is what its function does without arguments."""
+    """A command without options does the same as its function without arguments."""
     default = {name: one.default for name, one in signature(command).parameters.items()}
 
     assert StoreBehaviour(default["latency"], default["limit"], default["lost"]) == weather

@@ -43,7 +43,7 @@ def test_threads(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["/a/b", "file:/a", "abfs://c@a/x", "s3a://b/x", "x:y", ""])
 def test_a_url_or_absolute_path_stays(text: str) -> None:
-    """What says where it is stays as it was typed."""
+    """A location that is already absolute, or has a scheme, stays as it was typed."""
     assert located(text) == text
 
 

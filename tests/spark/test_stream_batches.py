@@ -1,4 +1,4 @@
-"""What the JVM asks of Python before and after batches of Spark's file sink."""
+"""The requests of the JVM to Python before and after batches of Spark's file sink."""
 
 from __future__ import annotations
 

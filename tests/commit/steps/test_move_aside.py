@@ -1,4 +1,4 @@
-"""What is moved aside, by several owners of a commit."""
+"""Several owners of a commit move files aside, one after another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def aside_of(run: CommitContext, path: str) -> Aside:
 
 
 async def test_what_was_moved_before_is_not_moved_again(site: Site) -> None:
-    """What has come to its place since belongs to whoever wrote it."""
+    """A file that was written there since stays, whoever wrote it."""
     run = await owner(site)
     site.place({"/table/f": "old"})
     aside = await aside_of(run, site.path("/table/f"))

@@ -1,4 +1,4 @@
-"""What directory buckets have beyond the contract: sessions, renames, the probe."""
+"""Directory buckets beyond the contract of stores: sessions, renames and the probe."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ async def test_a_job_commits_by_renames(keeps: bool) -> None:
 
 
 async def test_directories_of_open_uploads_keep_no_job() -> None:
-    """What a killed task has left open shows as a directory, and neither commit nor abort minds."""
+    """The open upload of a killed task shows as a directory, and hinders no commit or abort."""
     async with ExpressEmulator() as emulator:
         storage = {"endpoint_url": emulator.endpoint, "key": "test", "secret": "test"}
         async with open_store(URL, storage_options=storage) as store:

@@ -1,4 +1,4 @@
-"""What an account is asked before the first request."""
+"""The kind of an account is chosen by an option, and checked by the first request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Blob endpoint says, which may be hostile."""
+"""Responses of the Blob endpoint are parsed within bounds: they may be hostile."""
 
 from __future__ import annotations
 
