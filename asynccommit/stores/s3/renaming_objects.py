@@ -117,12 +117,12 @@ class RenamingObjects(S3Objects):
         """Return the condition that did not hold.
 
         The service names none, and no page says which one it looks at first. Raises
-        ``UnsupportedError`` for a directory.
+        ``UnsupportedError`` for a directory, unless a file was asked for by its etag.
         """
         op, path, dest, look = request.op, request.path, request.dest, request.look
         here = await self.find(look, path)
         if here is None:
-            if await self.is_directory(look, path):
+            if etag is None and await self.is_directory(look, path):
                 raise UnsupportedError(
                     f"rename {path}: it is a directory, which must be renamed object by object "
                     "in a bucket of S3"

@@ -17,6 +17,7 @@ from asynccommit.errors import (
     PreconditionError,
     RejectedError,
     UnavailableError,
+    UnsupportedError,
 )
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.policies.funnel import Wrapped
@@ -135,6 +136,18 @@ async def test_the_refusal_of_a_rename_says_what_is_so(kind: str) -> None:
     await store.rename("/a", "/b", etag=info.etag)
     with pytest.raises(NotFoundError, match="no such object"):
         await store.rename("/a", "/b", etag=info.etag)
+
+
+async def test_a_file_that_is_gone_is_missed_even_where_a_directory_is() -> None:
+    """Who names an etag asks for a file; without one a directory is refused as a directory."""
+    store = new_store(new_service())
+    await store.put("/t/loose/of-another", b"x")
+    etag = (await store.put("/t/f", b"x")).etag
+
+    with pytest.raises(NotFoundError):
+        await store.rename("/t/loose", "/t/aside", etag=etag)
+    with pytest.raises(UnsupportedError, match="object by object"):
+        await store.rename("/t/loose", "/t/aside")
 
 
 @pytest.mark.parametrize("kind", SWITCHES)
